@@ -4,9 +4,9 @@
 # make check      format, lint, types, layering: what must be green before a commit
 # make mutants  small wrong changes to the passes and planners: do the tests notice?
 # make misra      the device runtime and generated models against MISRA C:2012 (needs cppcheck)
-# make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
+# make wheel      the wheel, with the C runtime compiled in for hosts and devices of Linux, into dist/
 # make docs       the documentation as a site, build/site, and manual pages, build/man
-# make release    that wheel, checked where there is no compiler, an sdist, checksums and changes
+# make release    that wheel, checked without compiler, network and root, an sdist, sums, changes
 #
 # Everything runs in .venv, which the first of these commands makes.
 # PYTHON=python3.12 picks another interpreter; JOBS=1 runs the tests one at a time.

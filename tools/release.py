@@ -1,9 +1,11 @@
 """``make release``: wheel and sdist, checked, with checksums and what changed, into ``dist/``.
 
 The tracked files are copied, so that neither what lies about in the tree nor an earlier build gets
-in.  The wheel carries the runtime for x86-64 and aarch64 hosts and the device servers for all
-architectures; it is installed into an empty environment whose PATH has no compiler, and there a
-server is started, an artifact is run on it, and each device server is looked for.
+in.  The wheel carries the runtime for hosts and the device servers for all architectures of Linux.
+What a user installs is tried in two new environments, the runtime alone and with the compiler, with
+no compiler on PATH, no network but the machine's own address, and no rights of root: there a server
+is started, an artifact is run on it, the demonstration runs, and each carried file is looked for.
+The sdist must give the same wheel, but for what was compiled into that.
 """
 
 from __future__ import annotations
@@ -14,13 +16,22 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECK = """
-import os, shutil, sys
+import errno, os, shutil, socket, sys
+assert os.geteuid() != 0, "this is root"
+try:
+    socket.create_connection(("192.0.2.1", 80), 1).close()
+except OSError as error:
+    assert error.errno == errno.ENETUNREACH, error
+else:
+    raise AssertionError("there is a network")
 assert not any(shutil.which(name) for name in ("cc", "gcc", "clang", "zig")), "there is a compiler"
 import numpy as np
 import slipway
@@ -31,6 +42,8 @@ assert os.path.commonpath([package, sys.prefix]) == sys.prefix, f"{package} is n
 assert native.host_runtime().is_relative_to(package), "the runtime was built here"
 for triple in prebuild.SERVERS:
     assert native.prebuilt_file(zig.musl_target(triple), native.SERVER_NAME).is_file(), triple
+for host in native.HOSTS:
+    assert native.prebuilt_file(host, native.LIBRARY_NAME).is_file(), host
 with rpc.Server("127.0.0.1", 0, silent=True) as server:
     with rpc.connect("127.0.0.1", server.port) as session:
         session.upload(sys.argv[1], "digits.tar")
@@ -42,6 +55,21 @@ with rpc.Server("127.0.0.1", 0, silent=True) as server:
         np.testing.assert_allclose(model["get_output"](0).numpy(), logits, rtol=1e-4, atol=1e-4)
 print("the wheel runs a model without a compiler")
 """
+# A new user namespace takes what root may do, a new network namespace the network: a process has
+# both rights there until it becomes another program.
+ALONE = """
+import ctypes, fcntl, os, socket, struct, sys
+NEW_USER, NEW_NET, SET_FLAGS, UP = 0x10000000, 0x40000000, 0x8914, 0x41
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.unshare(NEW_USER | NEW_NET):
+    sys.exit("this system makes no user namespaces, which the check needs: "
+             + os.strerror(ctypes.get_errno()) + " (sysctl kernel.unprivileged_userns_clone, "
+             "kernel.apparmor_restrict_unprivileged_userns)")
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+    fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+EXTRAS = "compile,onnx,cli"  # what README.md tells a user of the compiler to install
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -49,6 +77,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="make release")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the files")
     parser.add_argument("--since", default="", help="a tag or commit: changes after it are listed")
+    parser.add_argument(
+        "--needed", type=Path, help="folder of wheels that it depends on, instead of pip's index"
+    )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="slipway-release-") as name:
         folder = Path(name)
@@ -56,7 +87,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         source = built_sdist(tree, folder / "files")
         run([sys.executable, "-m", "slipway.toolchain.prebuild", "--servers"], tree)
         wheel = built_wheel(tree, folder / "files")
-        check_wheel(wheel, tree, folder)
+        check_source(source, wheel, folder)
+        needed = options.needed or downloaded(wheel, folder / "needed")
+        check_wheel(wheel, tree, needed, folder)
         changes = folder / "files" / "CHANGES.md"
         changes.write_text(changes_text(subjects(options.since)), encoding="utf-8")
         write_sums(folder / "files", [wheel, source, changes])
@@ -104,29 +137,57 @@ def built_wheel(tree: Path, out: Path) -> Path:
     return found
 
 
-def check_wheel(wheel: Path, tree: Path, folder: Path) -> None:
-    """Install the wheel into an empty environment and run a model there; exits when it does not.
+def check_source(source: Path, wheel: Path, folder: Path) -> None:
+    """Build the sdist as pip does; exits where its wheel holds other files than `wheel`."""
+    unpacked = folder / "source"
+    with tarfile.open(source) as archive:
+        archive.extractall(unpacked, filter="data")
+    (tree,) = unpacked.iterdir()
+    again = built_wheel(tree, folder / "from-source")
+    with zipfile.ZipFile(again) as one, zipfile.ZipFile(wheel) as other:
+        apart = {(i.filename, i.CRC) for i in one.infolist()}
+        apart ^= {(i.filename, i.CRC) for i in other.infolist()}
+    names = {name for name, _ in apart if "/crt/prebuilt/" not in name and "/RECORD" not in name}
+    if names:
+        sys.exit(f"{source.name} gives another wheel than {wheel.name}: {', '.join(sorted(names))}")
 
-    What it depends on (NumPy, apache-tvm-ffi) comes from this environment, without a network.
-    """
+
+def downloaded(wheel: Path, out: Path) -> Path:
+    """Return a folder with everything that the wheel says it depends on, the compiler included."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(out)]
+    run([*command, "--only-binary", ":all:", f"{wheel}[{EXTRAS}]"], out.parent)
+    return out
+
+
+def check_wheel(wheel: Path, tree: Path, needed: Path, folder: Path) -> None:
+    """Install the wheel into new environments, from `needed` only, and run models there."""
     digits = folder / "digits.tar"
     model = tree / "src" / "slipway" / "models" / "digits" / "digits.onnx"
     run([sys.executable, "-m", "slipway", "compile", str(model), "-o", str(digits)], tree)
-    installed = folder / "installed"
-    run([sys.executable, "-m", "venv", str(installed)], tree)
-    python = str(installed / "bin" / "python")
-    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
-    run(install, tree, PYTHONPATH="")
-    (target,) = (installed / "lib").glob("python*/site-packages")
-    for name in ("numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py"):
-        found = next((p for p in map(Path, sys.path) if (p / name).exists()), None)
-        if found is not None:
-            (target / name).symlink_to(found / name)
-    empty = folder / "home"
-    empty.mkdir()
-    environment = {"PATH": str(installed / "bin"), "HOME": str(empty), "PYTHONPATH": ""}
-    environment |= {"SLIPWAY_CACHE": str(folder / "cache"), "SLIPWAY_ZIG": "", "CC": ""}
-    print(run([python, "-c", CHECK, str(digits)], folder, **environment).strip())
+    alone(installed(wheel, "", needed, folder / "runtime"), ["-c", CHECK, str(digits)])
+    compiler = installed(wheel, EXTRAS, needed, folder / "compiler")
+    for words in (f"check {model}", "demo --device x86_64", f"compile {model} -o m.tar"):
+        alone(compiler, ["-m", "slipway", *words.split()])
+    alone(compiler, ["-m", "slipway", "run", "m.tar"])
+    print("the compiler's environment passes the demonstration")
+
+
+def installed(wheel: Path, extras: str, needed: Path, venv: Path) -> Path:
+    """Return a new environment with the wheel, and what it depends on out of `needed`."""
+    run([sys.executable, "-m", "venv", str(venv)], venv.parent)
+    install = [str(venv / "bin/python"), "-m", "pip", "install", "--quiet", "--no-index"]
+    what = f"{wheel}[{extras}]" if extras else str(wheel)
+    run([*install, "--find-links", str(needed), what], venv.parent, PYTHONPATH="")
+    (venv / "home").mkdir()
+    return venv
+
+
+def alone(venv: Path, words: Sequence[str]) -> None:
+    """Run Python in an environment with nothing else: no compiler, no network, not as root."""
+    python = str(venv / "bin/python")
+    environment = {"PATH": str(venv / "bin"), "HOME": str(venv / "home"), "PYTHONPATH": ""}
+    environment |= {"XDG_CACHE_HOME": "", "SLIPWAY_CACHE": "", "SLIPWAY_ZIG": "", "CC": ""}
+    print(run([python, "-c", ALONE, python, *words], venv / "home", **environment).strip())
 
 
 def subjects(since: str) -> list[str]:

@@ -4,11 +4,12 @@
 
 The models are those of ``../shared/models/make_models.py`` and ``../shared/models/tflite``, or of
 ``--folder``; onnxruntime-web runs the .onnx files, LiteRT.js the .tflite files.  npm installs both
-under the cache folder.  Every engine runs the same numbers in a process of its own, and they take
-turns, round after round.  A figure is the median over the rounds of the milliseconds of a run: for
-one thread of the processor, for several of the clock.  ``--best`` takes the smallest of many short
-turns instead, for a machine that is busy: other work slows its caches and its clock, but not in all
-turns; in pages by the clock, because their processor time comes in steps of 10 ms.  The error is
+under the cache folder.  Every engine runs the same numbers in a process of its own, of the node in
+PATH, and they take turns, round after round.  A figure is the median over the rounds of the
+milliseconds of a run: for one thread of the processor, for several of the clock.  ``--best`` takes
+the smallest of many short turns instead, for a machine that is busy: other work slows its caches
+and its clock, but not in all turns; in pages by the clock, because their processor time comes in
+steps of 10 ms.  The error is
 the largest difference to the peer's output relative to its largest element.
 
 With ``--chromium`` three more columns: what a page fetches until it can run (compressed by gzip),
@@ -17,6 +18,7 @@ the same machine (median of ``--starts``).  Pages begin with V8's first compiler
 """
 
 import argparse
+import functools
 import json
 import statistics
 import subprocess
@@ -34,10 +36,10 @@ from slipway.toolchain.native import cache_dir
 HERE = Path(__file__).parent
 TFLITE = HERE.parents[2] / "shared" / "models" / "tflite"
 ATTRIBUTES = {"simd128": "", "relaxed": "+relaxed-simd"}
-RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; newer ones know it without
+RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; newer ones have it, and refuse the flag
 # Without V8's first compiler, whose code runs for seconds while its second waits for a processor.
 STEADY = "--no-liftoff"
-FLAGS = {"simd128": [STEADY], "relaxed": [STEADY, RELAXED], "peer": [STEADY, RELAXED]}
+FLAGS = {"simd128": (STEADY,), "relaxed": (STEADY, RELAXED), "peer": (STEADY, RELAXED)}
 PACKAGES = {"onnxruntime": "onnxruntime-web", "litert": "@litertjs/core"}
 SECONDS = 0.4  # of one engine's turn
 SHORT_SECONDS = 0.05
@@ -61,13 +63,26 @@ def modules_of(peer):
     return folder / "node_modules"
 
 
+@functools.cache
+def knows(flag):
+    """Return whether this node takes a flag."""
+    return subprocess.run(["node", flag, "--eval", "0"], capture_output=True).returncode == 0
+
+
 class Engine:
     """An engine in its process."""
 
     wire_bytes = None  # a page's
 
     def __init__(self, name, model, modules, flags=(), threads=1):
-        command = ["node", *flags, str(HERE / "worker.mjs"), name, str(model), str(threads)]
+        command = [
+            "node",
+            *filter(knows, flags),
+            str(HERE / "worker.mjs"),
+            name,
+            str(model),
+            str(threads),
+        ]
         self.process = subprocess.Popen(
             [*command, tvm.libinfo.find_js_path()[0], str(modules)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -215,7 +230,7 @@ def main():
     def start(engine, file, flags):
         modules = modules_of(engine) if engine in PACKAGES else "-"
         if options.plain_peer and engine in PACKAGES:
-            flags = [flag for flag in flags if flag != RELAXED]
+            flags = tuple(flag for flag in flags if flag != RELAXED)
         if not options.chromium:
             return Engine(engine, file, modules, flags, options.threads)
         from benchmarks.web.chromium import Page  # needs selenium and a browser

@@ -13,8 +13,8 @@ _PACKAGES = (
     "support toolchain topi transform"
 )
 _OF_RUNTIME = (
-    "Function NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu "
-    "hexagon metal mtl opencl register_func rocm vpi vulkan webgpu"
+    "DataType DataTypeCode Function NDArray PackedFunc cl context convert cpu cuda device ext_dev "
+    "get_global_func gpu hexagon metal mtl opencl register_func rocm vpi vulkan webgpu"
 )
 # Tensor expressions, under the names they had before `te` was a package of its own.
 _OF_TE = (

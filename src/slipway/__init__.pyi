@@ -69,6 +69,8 @@ from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
 from slipway.ir.text.serialize import load_json as load_json
 from slipway.ir.text.serialize import save_json as save_json
+from slipway.runtime import DataType as DataType
+from slipway.runtime import DataTypeCode as DataTypeCode
 from slipway.runtime import Function as Function
 from slipway.runtime import NDArray as NDArray
 from slipway.runtime import PackedFunc as PackedFunc
@@ -158,6 +160,8 @@ from slipway.version import VERSION as __version__
 __all__ = [
     "ConstantMemoryPools",
     "ConstantPoolInfo",
+    "DataType",
+    "DataTypeCode",
     "Function",
     "IRModule",
     "Model",

@@ -169,6 +169,10 @@ class NotAvailableError(SlipwayError, NotImplementedError):
     """A part of classic TVM that is not there; the message says why, and what to use instead."""
 
 
+class MissingPackageError(ModelError, ToolchainError, NotAvailableError):
+    """What reads, writes or serves a model needs a package that is not installed."""
+
+
 class InternalError(SlipwayError, RuntimeError):
     """A defect of Slipway: an exception that nobody raised on purpose, which is its `__cause__`."""
 
@@ -223,6 +227,11 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     if not matches:
         return ""
     return " Did you mean " + " or ".join(repr(n) for n in matches) + "?"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why something failed: of a system's error without its number and the file's name."""
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
 def printable(words: str, kept: str = "") -> str:

@@ -45,6 +45,7 @@ def test_every_error_has_a_code_of_its_own_class(kind):
         (errors.RPCConnectionError("x"), 9),
         (errors.RemoteError("x"), 10),
         (errors.OpNotImplemented("x"), 5),
+        (errors.MissingPackageError("x"), 7),
         (FileNotFoundError(2, "no", "x"), 11),
         (ModuleNotFoundError("x"), 7),
         (KeyboardInterrupt(), 130),

@@ -18,6 +18,8 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("strange")
     for name in ("bad.tflite", "bad.npz", "bad.npy"):
         (made / name).write_text("a text\n")
+    for name in ("model.pth", "model.keras", "model.pkl", "model.gguf"):
+        (made / name).write_bytes(b"PK\3\4")
     (made / "folder.onnx").mkdir()
     slipway.compile(DIGITS, quiet=True).save(made / "ok.tar")
     return made
@@ -35,6 +37,12 @@ def folder(tmp_path_factory):
         ("run ok.tar --rpc-host 127.0.0.1 --rpc-port 99999", "99999 is no port", "running there"),
         ("run ok.tar --rpc-host no.such.host.invalid", "slip of the pen", "running there"),
         ("fit DIGITS --board nucleo_l4r5zj", "Did you mean 'nucleo-l4r5zi'", ""),
+        ("compile model.pth", "torch.export.save(torch.export.export(", "Did you mean"),
+        ("check model.pth", "Name it with --model-format", "Did you mean"),
+        ("compile model.keras", "relay.frontend.from_keras(", "--model-format"),
+        ("report model.pkl", "skl2onnx.to_onnx(", "--model-format"),
+        ("compile model.gguf", "`slipway chat`", "--model-format"),
+        ("run model.pth", "run takes what was compiled of it", "ELF"),
         ("compile DIGITS --dim foo=3", "--dim: the model has no dimension 'foo'", ""),
         ("compile DIGITS --state a=b", "--state: the model has no input 'a'", ""),
         ("compile DIGITS -f taz", "--output-format taz: not one of mlf, tar", "--output "),
@@ -49,3 +57,14 @@ def test_it_is_named(folder, monkeypatch, words, told, untold):
     assert told in text
     assert not untold or untold not in text
     assert "\n\n" not in text
+
+
+def test_what_a_system_says_is_told_without_its_number(tmp_path):
+    from slipway.errors import ModelError, reason_of
+    from slipway.llm import Source
+
+    with pytest.raises(OSError) as raised:
+        (tmp_path / "none").read_text()
+    assert reason_of(raised.value) == "No such file or directory"
+    with pytest.raises(ModelError, match=r"no model of transformers.*such a folder, or a \.gguf"):
+        Source.read(tmp_path)

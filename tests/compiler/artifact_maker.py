@@ -1,15 +1,16 @@
 """Write artifacts of several kinds into a folder, on a machine that says it has N processors.
 
-    python artifact_maker.py FOLDER PROCESSORS
+    python artifact_maker.py FOLDER PROCESSORS forwards|backwards
 
 A process of its own: the seed of hashes, the working folder and the caches are its caller's choice.
 """
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
-FOLDER, PROCESSORS = Path(sys.argv[1]).resolve(), int(sys.argv[2])
+FOLDER, PROCESSORS, ORDER = Path(sys.argv[1]).resolve(), int(sys.argv[2]), sys.argv[3]
 os.cpu_count = os.process_cpu_count = lambda: PROCESSORS
 os.sched_getaffinity = lambda pid: set(range(PROCESSORS))
 
@@ -56,8 +57,7 @@ def kernel(target):
     return tvm.build(schedule, [rows, sums], target)
 
 
-FOLDER.mkdir(parents=True, exist_ok=True)
-for name, target in NATIVE.items():
+def native(name, target):
     with tvm.transform.PassContext(opt_level=3):
         library = relay.build(vision_net(), target=target)
     for ending in ("tar", "so"):
@@ -66,10 +66,19 @@ for name, target in NATIVE.items():
     for ending in ("tar", "so", "o", "a"):
         kernel(target).export_library(str(FOLDER / f"{name}_kernel.{ending}"))
 
-(FOLDER / "kernel.c").write_text(kernel("c").get_source("c"))
+
+def embedded(name, model, target):
+    library = build(model(), target)
+    (FOLDER / f"{name}.c").write_text(library.sources.source)
+    (FOLDER / f"{name}.h").write_text(library.sources.header)
+    micro.export_model_library_format(library, FOLDER / f"{name}.tar")
+
+
+FOLDER.mkdir(parents=True, exist_ok=True)
+jobs = [partial(native, name, target) for name, target in NATIVE.items()]
 for name, model in (("keywords", keyword_net), ("quantized", quantized_net)):
     for label, target in (("m4", "c -keys=arm_cpu -mcpu=cortex-m4"), ("host", "c")):
-        library = build(model(), target)
-        (FOLDER / f"{name}_{label}.c").write_text(library.sources.source)
-        (FOLDER / f"{name}_{label}.h").write_text(library.sources.header)
-        micro.export_model_library_format(library, FOLDER / f"{name}_{label}.tar")
+        jobs.append(partial(embedded, f"{name}_{label}", model, target))
+for job in jobs if ORDER == "forwards" else reversed(jobs):
+    job()
+(FOLDER / "kernel.c").write_text(kernel("c").get_source("c"))

@@ -15,13 +15,13 @@ from slipway.target import Target
 MAKER = Path(__file__).parent / "artifact_maker.py"
 
 
-def start(folder, processors, cache, **environment):
+def start(folder, processors, cache, order="backwards", **environment):
     """Start a build in a home, a folder of work and a folder for temporary files of its own."""
     elsewhere = folder.parent / f"{folder.name}-home"
     elsewhere.mkdir()
     source = Path(tvm.__file__).parent.parent
     return subprocess.Popen(
-        [sys.executable, str(MAKER), str(folder), str(processors)],
+        [sys.executable, str(MAKER), str(folder), str(processors), order],
         cwd=elsewhere,
         env={
             **os.environ, "PYTHONPATH": str(source), "SLIPWAY_CACHE": str(cache),
@@ -35,8 +35,13 @@ def contents(folder):
 
 
 def test_processors_hash_seed_and_folders_leave_no_trace(tmp_path):
-    """A small machine, a large one, and one that finds all kernels in its cache."""
-    small = start(tmp_path / "small", 2, tmp_path / "cache", PYTHONHASHSEED="1", TZ="UTC")
+    """A small machine, a large one, and one that finds all kernels in its cache.
+
+    The latter two build the models in another order.
+    """
+    small = start(
+        tmp_path / "small", 2, tmp_path / "cache", "forwards", PYTHONHASHSEED="1", TZ="UTC"
+    )
     large = start(
         tmp_path / "large", 16, tmp_path / "other", PYTHONHASHSEED="4711", TZ="Asia/Tokyo"
     )

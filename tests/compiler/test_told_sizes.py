@@ -7,7 +7,7 @@ import pytest
 
 from slipway import relay
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TypeInferenceError
-from slipway.runtime import cpu, load_module
+from slipway.runtime import cpu, load_module, opencl
 from slipway.runtime.graph.graph_executor import GraphModule, create
 from slipway.runtime.graph.graph_format import GraphTables
 
@@ -47,11 +47,15 @@ def check(module, x):
     np.testing.assert_allclose(total, x[want].sum(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("target", ["llvm", "c", "opencl"])
 def test_sizes_follow_the_values(target, tmp_path):
+    """On a GPU too, from which the executor reads each number when it is computed."""
+    where = opencl() if target == "opencl" else cpu()
+    if not where.exist:
+        pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
     library = relay.build(finder(), target=target)
     library.export_library(str(tmp_path / "model.tar"))
-    module = GraphModule(load_module(str(tmp_path / "model.tar"))["default"](cpu()))
+    module = GraphModule(load_module(str(tmp_path / "model.tar"))["default"](where))
     rng = np.random.default_rng(0)
     for way in range(6):
         x = rng.standard_normal(ROOM, dtype=np.float32)
@@ -111,8 +115,9 @@ def test_what_is_refused():
         relay.sum(relay.cast(relay.greater(x, relay.const(c)), "int32")) for c in (0.0, 1.0)
     )
     size = relay.Dim("found", 0, ROOM)
-    with pytest.raises(LoweringError, match=r"a model for opencl cannot .* has found"):
-        relay.build(finder(), "opencl")
+    several = {"cpu": "llvm", "opencl": "opencl"}
+    with pytest.raises(LoweringError, match=r"a model on several devices cannot .* has found"):
+        relay.build(finder(), several)
     two = relay.Tuple([relay.sized(x, count, size), relay.sized(x, other, size)])
     with pytest.raises(LoweringError, match="found is that of two values"):
         relay.build(relay.Function([x], two), "llvm")

@@ -36,7 +36,6 @@ def test_a_name_that_is_nowhere_gets_no_advice(module):
         (lambda: slipway.runtime.ObjectPath, "C\\+\\+ side"),
         (lambda: slipway.te.TensorComputeOp, "tensorize the loops"),
         (lambda: slipway.tir.transform.MakePackedAPI, "leave it out"),
-        (lambda: slipway.runtime.DataType, "dtypes are strings"),
         (lambda: slipway.testing.Feature, "TVM's own tests"),
         (lambda: slipway.relay.transform.gradient, "no differentiation"),
     ],

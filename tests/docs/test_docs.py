@@ -9,6 +9,7 @@ import pytest
 # The folders that a page names its files from, besides the root and the package.
 BESIDE = {
     "docs/codegen.md": ["src/slipway/codegen"],
+    "docs/gpu.md": ["src/slipway/crt/posix/devices/drivers"],
     "docs/languages.md": [
         "src/slipway/crt/include", "src/slipway/crt/include/tvm/runtime",
     ],

@@ -81,6 +81,15 @@ PEERS_ALONE = {  # not in decoder.py
     "cohere2": ({"sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"]}, {}),
     "opt": ({"ffn_dim": 64, "word_embed_proj_dim": 32}, {}),
 }
+VARIANTS = [  # of configurations, that change the logits and no weight
+    ("gpt2", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 40,
+              "scale_attn_by_inverse_layer_idx": True}),
+    ("gpt2", {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40,
+              "scale_attn_weights": False}),
+    ("gpt_bigcode", {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40,
+                     "scale_attn_weights": False, "multi_query": False}),
+    ("opt", {"ffn_dim": 64, "word_embed_proj_dim": 32, "layer_norm_elementwise_affine": False}),
+]  # fmt: skip
 LONGROPE = {
     "max_position_embeddings": 40, "original_max_position_embeddings": 20,
     "rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4,
@@ -189,6 +198,24 @@ def test_against_transformers(family):
     assert list(model.generate(tokens[0].tolist(), 8, stop=())) == made[0, 12:].tolist()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("family", "more"), VARIANTS)
+def test_what_changes_logits_and_no_weight(family, more):
+    torch, peer, given = peer_of(family, **{**SIZES, **more, **ENDS})
+    tokens = torch.randint(0, 50, (1, 12))
+    with torch.no_grad():
+        want = peer(tokens).logits[0, -1].numpy()
+    found = loaded(given, rows=8).feed(tokens[0].tolist())
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def test_scales_of_scores_that_files_of_gpt2_have():
+    sizes = {"model_type": "gpt2", "vocab_size": 50, **VARIANTS[0][1]}
+    config = from_transformers({**sizes, "scale_attn_weights": False})
+    assert config.attention_scale == 1
+    assert [layer.score_scale for layer in config.layers] == [1, 1 / 2, 1 / 3]
+
+
 def test_an_unknown_family_is_named():
     with pytest.raises(ModelError, match=r"no model_type 'lama'.*Did you mean 'llama'"):
         from_transformers({"model_type": "lama", **SIZES})
@@ -206,6 +233,7 @@ def test_an_unknown_family_is_named():
         ({"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, "1 entries for 4 pairs"),
         ({"rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, "x"]}}, "short_factor is"),
         ({"layer_types": ["full_attention"]}, "1 entries for 2 layers"),
+        ({"use_bidirectional_attention": True}, "does not know attention to tokens that follow"),
     ],
 )
 def test_what_a_configuration_lacks_is_named(wrong, problem):

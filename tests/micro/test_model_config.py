@@ -21,3 +21,12 @@ def test_an_archive_without_shapes_has_flat_tensors():
     text = config(x={"dtype": "float32", "size": 40})
     assert "static int64_t shape_in_x[] = {10};" in text
     assert '{"x", {memory_in_x, {1, 0}, 1, {2, 32, 1}, shape_in_x, 0, 0}, 0}' in text
+
+
+def test_a_tensor_may_be_called_as_the_macros_parameter():
+    """An input "X", which every model of skl2onnx has, was replaced: no firmware compiled."""
+    one = {"dtype": "float32", "size": 4}
+    assert '#define MODEL_FOR_EACH_INPUT(X) X(x, 4, "float32")' in config(x=one)
+    text = config(X=one, X_=one)
+    assert "#define MODEL_FOR_EACH_INPUT(X__) X__(X, 4, " in text
+    assert 'X__(X_, 4, "float32")' in text

@@ -82,6 +82,17 @@ def test_another_kernel_is_named(files_of):
     assert not any("softmax" in change.a for change in found.changes)
 
 
+def test_outputs_of_another_shape_are_a_fault(files_of, tmp_path):
+    """A model cut short by a class passed with "B keeps every limit", as numbers had no pairs."""
+    x = relay.var("x", shape=(1, 16))
+    function = relay.Function([x], relay.nn.dense(x, relay.const(np.ones((7, 16), "float32"))))
+    paths = files_of["one"], saved(function, tmp_path, "short")
+    loaded = [LoadedArtifact(path, None, "here") for path in paths]
+    found = compare.compare(*paths, ("A", "B"), tuple(loaded))
+    found.judge(None, None)
+    assert found.faults == ["the outputs have other shapes: A's are [1, 8], and B's [1, 7]"]
+
+
 def test_a_limit_on_time_and_size(alike):
     slow = compare.Comparison(alike.a, alike.b, "now")
     slow.a.seconds, slow.b.seconds = [1.0, 2.0, 1.0], [1.2, 2.4, 9.0]

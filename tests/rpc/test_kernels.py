@@ -61,7 +61,7 @@ def test_kernel_error_arrives(module):
 
 def test_timing_on_the_device(remote, module):
     a = remote.cpu(0).empty((1024,), "float32")
-    evaluate = module.time_evaluator("myadd", remote.cpu(0), number=5, repeat=4)
+    evaluate = module.time_evaluator("myadd", ctx=remote.cpu(0), number=5, repeat=4)
     result = evaluate(a, a)
     assert len(result.results) == 4
     assert 0 < result.mean < 1

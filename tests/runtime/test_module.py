@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,21 @@ def test_error_of_a_kernel_keeps_class_and_words(kernels_library):
         module["add_one"](1)
 
 
+def test_kernel_that_fails_without_a_reason_ends_no_process(kernels_library):
+    """Called directly, timed or through another: tvm-ffi ends Python where no error is set."""
+    module = load_module(kernels_library)
+    register_func("tests.module.silent", module["silent"], override=True)
+    for call in (
+        module["silent"],
+        partial(module["call"], "tests.module.silent"),
+        module.time_evaluator("silent", cpu(0)),
+    ):
+        with pytest.raises(ExecutionError, match="failed without a reason"):
+            call(1)
+    with pytest.raises(ValueError, match="this kernel always fails"):
+        module["fail"]()
+
+
 def test_missing_function_lists_those_there_are(kernels_library):
     module = load_module(kernels_library)
     with pytest.raises(AttributeError, match=r"no function 'ad_one'.*Did you mean 'add_one'"):
@@ -82,7 +99,7 @@ def test_kernel_calls_global_function_and_its_exception_survives(kernels_library
 def test_time_evaluator_returns_seconds_of_each_repeat(kernels_library):
     module = load_module(kernels_library)
     a, b = nd.array(np.ones(1 << 16, "float32")), nd.empty((1 << 16,))
-    result = module.time_evaluator("add_one", cpu(0), number=3, repeat=5)(a, b)
+    result = module.time_evaluator("add_one", ctx=cpu(0), number=3, repeat=5)(a, b)
     assert len(result.results) == 5
     assert 1e-7 < result.min <= result.median <= result.max < 1
     assert result.mean == pytest.approx(sum(result.results) / 5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import te
 from slipway.ir import visit
 from slipway.ir.expr import Call
@@ -10,6 +11,7 @@ from slipway.ir.interpreter.interpret import run
 from slipway.te import inline
 from slipway.te.inline import inline_bodies
 from slipway.te.rewrite import inside
+from slipway.te.stage import INLINE
 
 
 def chain(stages, formula):
@@ -59,3 +61,29 @@ def test_an_element_read_by_several_inlined_stages_has_one_formula():
     x, got = np.linspace(-1, 1, 8, dtype="float32"), np.zeros(8, "float32")
     run(te.lower(schedule, [a, d]), x, got)
     np.testing.assert_allclose(got, np.exp(x) * (np.exp(x) + 1) + np.exp(x[::-1]), rtol=1e-6)
+
+
+def test_what_is_inlined_of_itself():
+    a, v = te.placeholder((6, 4), name="a"), te.placeholder((4,), name="v")
+    own = te.compute((6, 4), lambda i, j: a[i, j] + 1, name="own")
+    rows = te.compute((6, 4), lambda i, j: own[i, j] * v[j], name="rows")
+    turned = te.compute((4, 6), lambda i, j: rows[j, i] * 2, name="turned")
+    k = te.reduce_axis((0, 6), "k")
+    total = te.compute((4,), lambda i: te.sum(turned[i, k], axis=k), name="total")
+    out = te.compute((4,), lambda i: total[i] + 1, name="out")
+    wanted = {
+        "AutoInlineElemWise": [own], "AutoInlineBroadcast": [own, rows],
+        "AutoInlineInjective": [own, rows, turned],
+    }  # fmt: skip
+    data, scale = np.arange(24, dtype="float32").reshape(6, 4), np.arange(4, dtype="float32")
+    for name, inlined in wanted.items():
+        s = te.create_schedule(out.op)
+        getattr(te.schedule, name)(s)
+        assert [x.op for x in s.stages if x.attach_type == INLINE] == [t.op for t in inlined]
+        made = tvm.nd.empty((4,))
+        tvm.build(s, [a, v, out], "llvm")(tvm.nd.array(data), tvm.nd.array(scale), made)
+        np.testing.assert_allclose(made.numpy(), ((data + 1) * scale * 2).sum(0) + 1, rtol=1e-6)
+    s = te.create_schedule(out.op)
+    s[turned].split(turned.op.axis[0], 2)  # has been scheduled, and stays
+    tvm.schedule.AutoInlineInjective(s)
+    assert s[turned].attach_type != INLINE

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,6 +91,29 @@ def test_without_compilers_the_error_says_what_to_install(tmp_path, monkeypatch)
         native.host_runtime()
     with pytest.raises(ToolchainError, match=r"pip install 'slipway-ml\[compile\]'"):
         zig.zig_path()
+
+
+@pytest.mark.parametrize(
+    ("machine", "bits", "name", "target"),
+    [
+        ("x86_64", 64, "x86_64-linux-gnu", "x86_64-linux-gnu.2.17"),
+        ("aarch64", 64, "aarch64-linux-gnu", "aarch64-linux-gnu.2.17"),
+        ("armv7l", 32, "armv7-linux-gnu", "arm-linux-gnueabihf.2.17"),
+        ("aarch64", 32, "armv7-linux-gnu", "arm-linux-gnueabihf.2.17"),  # Raspberry Pi OS, 32-bit
+        ("riscv64", 64, "riscv64-linux-gnu", "riscv64-linux-gnu.2.27"),
+    ],
+)
+def test_a_host_is_what_its_python_is(monkeypatch, tmp_path, machine, bits, name, target):
+    """Of a 32-bit ARM the runtime was compiled for armv7-linux-gnu, which zig does not know."""
+    host = SimpleNamespace(platform="linux", maxsize=2 ** (bits - 1) - 1)
+    monkeypatch.setattr(native, "sys", host)
+    monkeypatch.setattr(native.platform, "machine", lambda: machine)
+    commands = []
+    monkeypatch.setattr(native.zig, "run_zig", lambda words, **_: commands.append(words))
+    assert native.host_name() == name
+    native.compile_host_runtime_with_zig(native.host_name(), tmp_path / "made.so")
+    assert commands[0][:3] == ["cc", "-target", target]
+    assert ("-mcpu=cortex_a7" in commands[0]) == (bits == 32)
 
 
 def test_emulator_hint():

@@ -48,15 +48,49 @@ def test_a_command_that_fails_ends_the_release_with_its_words(release, tmp_path)
         release.run([sys.executable, "-c", "raise SystemExit('no luck')"], tmp_path)
 
 
+def test_what_is_checked_has_no_network_and_is_not_root(release):
+    code = """if True:
+        import errno, os, socket
+        assert os.geteuid() != 0
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), 5).close()
+        try:
+            socket.create_connection(("192.0.2.1", 80), 5)
+        except OSError as error:
+            assert error.errno == errno.ENETUNREACH
+            print("alone")
+    """
+    command = [sys.executable, "-c", release.ALONE, sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "makes no user namespaces" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stdout == "alone\n", done.stderr
+
+
+def test_a_source_that_lacks_a_file_is_told(release, tmp_path, monkeypatch):
+    (tmp_path / "p-1").mkdir()
+    with tarfile.open(tmp_path / "p-1.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "p-1", "p-1")
+    for name, files in (("one.whl", ["a.py"]), ("other.whl", ["a.py", "b.c", "s/crt/prebuilt/x"])):
+        with zipfile.ZipFile(tmp_path / name, "w") as wheel:
+            for file in files:
+                wheel.writestr(file, "content")
+    monkeypatch.setattr(release, "built_wheel", lambda *_: tmp_path / "one.whl")
+    with pytest.raises(SystemExit, match=r"another wheel than other.whl: b.c$"):
+        release.check_source(tmp_path / "p-1.tar.gz", tmp_path / "other.whl", tmp_path / "x")
+
+
 @pytest.mark.long
 def test_the_whole_release(repository, tmp_path):
     command = [sys.executable, str(repository / "tools" / "release.py"), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "runs a model without a compiler" in done.stdout
+    assert "passes the demonstration" in done.stdout
     stem = f"{DISTRIBUTION.replace('-', '_')}-{VERSION}"
     with zipfile.ZipFile(tmp_path / f"{stem}-py3-none-any.whl") as wheel:
-        assert sum(name.endswith("slipway-server") for name in wheel.namelist()) == 4
+        carried = [name.rpartition("/")[2] for name in wheel.namelist() if "/prebuilt/" in name]
+    assert sorted(carried) == ["libslipway_runtime.so"] * 4 + ["slipway-server"] * 5
     with tarfile.open(tmp_path / f"{stem}.tar.gz") as source:
         assert f"{stem}/src/slipway/crt/src/graph.c" in source.getnames()
     for line in (tmp_path / "SHA256SUMS").read_text().splitlines():

@@ -60,6 +60,11 @@ class _Server(http.server.SimpleHTTPRequestHandler):
     requests = 0
     protocol_version = "HTTP/1.1"
 
+    def end_headers(self):
+        if "policy" in self.path:
+            self.send_header("Content-Security-Policy", "script-src 'self' 'unsafe-inline'")
+        super().end_headers()
+
     def do_GET(self):
         if not self.path.startswith("/slow.wasm"):
             super().do_GET()
@@ -133,3 +138,12 @@ def test_a_page_that_is_reloaded_while_it_loads(address, browser):
     browser.refresh()
     assert found_in(browser) == {"page": SUMS}
     assert _Server.requests == 2
+
+
+def test_a_policy_without_webassembly_is_said_to_be_the_reason(address, browser):
+    browser.get(f"{address}?policy")
+    (error,) = found_in(browser).values()
+    assert error.startswith(
+        "UnsupportedError: the page's Content-Security-Policy forbids WebAssembly"
+    )
+    assert "add 'wasm-unsafe-eval' to its script-src" in error

@@ -35,6 +35,19 @@ test("all threads of the machine where none are asked for", async () => {
   model.dispose();
 });
 
+test("an engine whose workers share no memory runs one thread, and says why it has no more", async () => {
+  const kept = globalThis.SharedArrayBuffer;
+  try {
+    delete globalThis.SharedArrayBuffer;
+    const model = await slipway.load(`${FOLDER}/threads.wasm`);
+    assert.equal(model.runtime.numThreads, 1);
+    await assert.rejects(slipway.load(`${FOLDER}/threads.wasm`, { threads: 2 }),
+      { name: "UnsupportedError", message: /this engine has no SharedArrayBuffer/ });
+  } finally {
+    globalThis.SharedArrayBuffer = kept;
+  }
+});
+
 test("a worker has a part of the work, and what stops it is an error of the call", async () => {
   const tvm = await slipway.instantiate(`${FOLDER}/calls.wasm`, { threads: 2 });
   const f = tvm.systemLib().getFunction("calls");

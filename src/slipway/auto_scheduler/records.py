@@ -18,7 +18,7 @@ from slipway.auto_scheduler.compute_dag import ComputeDAG
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.autotvm import measure as engine
 from slipway.autotvm import record
-from slipway.errors import TuningError
+from slipway.errors import TuningError, reason_of
 from slipway.target import Target
 from slipway.tuning.space import Candidate, candidate_of
 
@@ -142,7 +142,7 @@ def lines_of(filename: str | Path) -> list[str]:
     try:
         return Path(filename).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise TuningError(f"the log {filename} cannot be read: {error}") from error
+        raise TuningError(f"the log {filename} cannot be read: {reason_of(error)}") from error
 
 
 def is_of_kernel(line: str) -> bool:
@@ -159,7 +159,7 @@ def save_records(
         with Path(filename).open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise TuningError(f"a trial cannot be written to {filename}: {error}") from error
+        raise TuningError(f"a trial cannot be written to {filename}: {reason_of(error)}") from error
 
 
 def load_best_record(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.record import encode
-from slipway.errors import TuningError
+from slipway.errors import TuningError, reason_of
 
 if TYPE_CHECKING:
     from slipway.autotvm.tuner import Tuner
@@ -31,7 +31,9 @@ def log_to_file(file_out: str | Path | TextIO, protocol: str = "json") -> Callba
             with Path(file_out).open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            raise TuningError(f"a trial cannot be written to {file_out}: {error}") from error
+            raise TuningError(
+                f"a trial cannot be written to {file_out}: {reason_of(error)}"
+            ) from error
 
     return log
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.space import ConfigEntity
-from slipway.errors import TuningError
+from slipway.errors import TuningError, reason_of
 from slipway.target import Target
 from slipway.toolchain.link import write_file
 from slipway.tuning.space import Candidate, candidate_of
@@ -159,7 +159,7 @@ def _lines(filename: str | Path) -> list[str]:
     try:
         return Path(filename).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise TuningError(f"the log {filename} cannot be read: {error}") from error
+        raise TuningError(f"the log {filename} cannot be read: {reason_of(error)}") from error
 
 
 def _mean(costs: tuple[Any, ...]) -> float:

@@ -34,7 +34,7 @@ from slipway.backends.strategy import (
     registered,
     strategies,
 )
-from slipway.errors import ScheduleError, did_you_mean
+from slipway.errors import ScheduleError, did_you_mean, reason_of
 from slipway.relay import op_registry
 from slipway.relay.dims import described
 from slipway.relay.types import flatten
@@ -234,7 +234,7 @@ def _records(path: str, digest: str) -> Mapping[tuple[str, ...], Mapping[str, An
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ScheduleError(
-            f"the option {RECORDS!r} names {path}, which cannot be read: {error}"
+            f"the option {RECORDS!r} names {path}, which cannot be read: {reason_of(error)}"
         ) from None
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -23,7 +23,6 @@ REGIONS = "models are compiled whole: relay.vm.compile, Executable and VirtualMa
 
 NOT_THERE: dict[str, str] = {
     "tvm": "no counterpart here",
-    "tvm.DataType": "dtypes are strings here: 'float32x4'",
     "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
     "tvm.te.hybrid": "te.hybrid has script and build",
@@ -62,7 +61,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
     "tvm.runtime.profiling": "times are measured, counters of processors are not read",
-    "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
+    "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS,
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
     "tvm.driver.tvmc": "tvmc has load, compile, run and tune; the commands are "

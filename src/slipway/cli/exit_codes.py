@@ -51,6 +51,7 @@ _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.RPCTimeoutError, UNREACHABLE),
     (errors.RPCError, DEVICE),
     (errors.DeviceError, DEVICE),
+    (errors.MissingPackageError, MISSING),
     (errors.ModelError, MODEL),
     (errors.OpError, MODEL),
     (errors.DiagnosticError, MODEL),

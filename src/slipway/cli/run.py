@@ -29,7 +29,7 @@ from slipway.cli.options import (
     need_one_of,
 )
 from slipway.cli.outputs import need_output, need_output_folder
-from slipway.deploy.model_file import FORMATS
+from slipway.deploy.model_file import MODEL_SUFFIXES
 from slipway.errors import ArgumentValueError, ArtifactError, ExecutionError, did_you_mean
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
@@ -85,7 +85,7 @@ def run(
         slipway run mobilenet.tar --rpc-host raspberrypi.local --print-time --repeat 10
     """
     need_one_of("--fill-mode", fill_mode, FILL_MODES)
-    if artifact.suffix.lower() in FORMATS:
+    if artifact.suffix.lower() in MODEL_SUFFIXES:
         made = shlex.quote(artifact.with_suffix(".tar").name)
         raise ArtifactError(
             f"{artifact} is a model file, and run takes what was compiled of it: "

@@ -239,8 +239,14 @@ def refuse_told(names: Iterable[str], what: str) -> None:
     if listed:
         raise LoweringError(
             f"{what} cannot have sizes that values decide, and this model has {listed}: compile it "
-            'for one processor, with Executor("graph")'
+            'for one device, with Executor("graph")'
         )
+
+
+def sizes_told_in(body: Expr) -> list[str]:
+    """Return the names of the sizes that `relay.sized` brings in an expression, each once."""
+    calls = (e for e in post_order(body) if isinstance(e, Call) and is_call_of(e, "sized"))
+    return list(dict.fromkeys(str(e.attrs.size) for e in calls if is_open(e.attrs.size)))
 
 
 def in_order_of_sizes(order: Sequence[Expr]) -> list[Expr]:

@@ -14,7 +14,26 @@ if TYPE_CHECKING:
     from slipway.ir.function import IRModule
     from slipway.target import Target
 
+# What other files of models are, and how their framework writes one of `FORMATS`.
+_PYTORCH = (
+    "PyTorch's own files have weights and names of classes but no graph: make the module, load its "
+    "weights, and torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')"
+)
+_KERAS = (
+    "Keras saved it: relay.frontend.from_keras(keras.saving.load_model(path)) takes the model "
+    "itself, and tf.lite.TFLiteConverter or tf2onnx write files"
+)
+_SKLEARN = "it holds Python objects: skl2onnx.to_onnx(model, X[:1]) writes a model of scikit-learn"
+_LANGUAGE = "it is a language model: `slipway chat` and `slipway serve` compile and run it"
+_OTHERS = {
+    ".pt": _PYTORCH, ".pth": _PYTORCH, ".ckpt": _PYTORCH, ".h5": _KERAS, ".hdf5": _KERAS,
+    ".keras": _KERAS, ".pkl": _SKLEARN, ".pickle": _SKLEARN, ".joblib": _SKLEARN,
+    ".gguf": _LANGUAGE, ".safetensors": _LANGUAGE,
+    ".pb": "it is TensorFlow's graph: relay.frontend.from_tensorflow reads it, and tf2onnx or "
+    "tf.lite.TFLiteConverter write files",
+}  # fmt: skip
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
+MODEL_SUFFIXES = (*FORMATS, *_OTHERS)
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -30,6 +49,9 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
         known = ", ".join(FORMATS)
         if model_format is None and path.is_dir():
             raise ModelError(f"{path} is a folder; a model is one file: {known}.{advice}")
+        if model_format is None and (what := _OTHERS.get(path.suffix.lower())) and path.is_file():
+            end = f".{advice}" if what == _PYTORCH else ""  # torch.export's may be called so
+            raise ModelError(f"{path} is none of {', '.join(FORMATS)}: {what}{end}")
         wanted = model_format or path.suffix or "none"
         raise ModelError(
             f"{path}: cannot tell the model's format from {wanted!r} (known: {known})."

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slipway.errors import ArgumentTypeError, ArgumentValueError
+
 
 @dataclass(frozen=True)
 class PoolInfoProperties:
@@ -31,6 +33,18 @@ class PoolInfo:
     targets: Sequence[Any] = ()
     pool_info_properties: PoolInfoProperties = field(default_factory=PoolInfoProperties)
 
+    def __post_init__(self) -> None:
+        """Check the parts, which positions mix up with ease."""
+        if self.pool_info_properties is None:
+            object.__setattr__(self, "pool_info_properties", PoolInfoProperties())
+        if not isinstance(self.pool_name, str) or not isinstance(
+            self.pool_info_properties, PoolInfoProperties
+        ):
+            raise ArgumentTypeError(
+                f"{type(self).__name__} takes a name, targets and PoolInfoProperties, not "
+                f"{self.pool_name!r} and {self.pool_info_properties!r}"
+            )
+
     @property
     def size_bytes(self) -> int | None:
         """The size, or None when it is not limited."""
@@ -43,11 +57,28 @@ class WorkspacePoolInfo(PoolInfo):
     """A memory for tensors; the first pool of a list is the preferred one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ConstantPoolInfo(PoolInfo):
-    """A memory for constants."""
+    """A memory for constants; which lie where is planned, so that `constant_info_arr` is empty."""
 
-    constant_info_arr: Sequence[Any] = ()
+    def __init__(
+        self,
+        pool_name: str,
+        targets: Sequence[Any] = (),
+        constant_info_arr: Sequence[object] | None = None,
+        pool_info_properties: PoolInfoProperties | None = None,
+    ) -> None:
+        if isinstance(constant_info_arr, PoolInfoProperties):
+            raise ArgumentTypeError(
+                "ConstantPoolInfo takes a list of constants before the properties: write "
+                "pool_info_properties=PoolInfoProperties(...)"
+            )
+        if constant_info_arr:
+            raise ArgumentValueError(
+                f"constants of the pool {pool_name!r} are placed by the compiler: give "
+                "constant_info_arr as None or []"
+            )
+        super().__init__(pool_name, targets, pool_info_properties or PoolInfoProperties())
 
 
 @dataclass(frozen=True)

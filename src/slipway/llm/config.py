@@ -41,10 +41,14 @@ class Rope:
 
 @dataclass(frozen=True)
 class LayerConfig:
-    """What may differ from layer to layer: the angles, and the positions that are seen (0: all)."""
+    """What may differ from layer to layer: the angles, and the positions that are seen (0: all).
+
+    `score_scale` multiplies the scores of attention, besides what all layers scale them by.
+    """
 
     rope: Rope
     window: int = 0
+    score_scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,12 @@ _GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_l
          "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",
          "hidden_act": "activation_function"}  # fmt: skip
 _EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon", "norm_eps")
-_REFUSED = ("qk_layernorm", "use_qk_norm")  # norms of each head's own weights
+_REFUSED = {  # what the network does not compute
+    "qk_layernorm": "norms with weights for each head",
+    "use_qk_norm": "norms with weights for each head",
+    "use_bidirectional_attention": "attention to tokens that follow",
+    "_remove_final_layer_norm": "a network without its last norm",
+}  # fmt: skip
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                 "gelu_pytorch_tanh": "gelu_tanh",
                 "relu": "relu", "relu2": "relu2"}  # fmt: skip
@@ -313,16 +322,18 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     scalar = _number(given, "query_pre_attn_scalar", where, 0.0) if "gemma" in family else 0.0
     if scalar < 0:
         raise ModelError(f"{where}: query_pre_attn_scalar is {scalar}, and must be positive")
-    for key in _REFUSED:
+    for key, what in _REFUSED.items():
         if given.get(key):
-            raise ModelError(
-                f"{where}: {key} is set: norms with weights for each head are not known"
-            )
+            raise ModelError(f"{where}: {key} is set, and slipway.llm does not know {what}")
     begin = given.get("bos_token_id")
     epsilon = next((key for key in _EPSILONS if given.get(key) is not None), _EPSILONS[0])
     choices = {**_FAMILIES[family], **_scales(given, family, where)}
     if family == "olmo":
         choices["clip"] = _number(given, "clip_qkv", where, 0.0)
+    if family == "opt":
+        choices["plain_norms"] = given.get("layer_norm_elementwise_affine") is False
+    if family in ("gpt2", "gpt_bigcode") and given.get("scale_attn_weights") is False:
+        choices["attention_scale"] = 1.0
     if family == "gpt_bigcode":
         choices["heads_apart"] = not given.get("multi_query", True)
     if family in ("stablelm", "gpt_neox"):
@@ -407,10 +418,11 @@ def _layers(
     rotates = rotates or [int(family not in _NO_ROPE)] * count
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
-    made = []
+    made: list[LayerConfig] = []
     for kind, is_rotated in zip(kinds, rotates, strict=True):
         rope = _rope(given, str(kind), head_size, where) if is_rotated else Rope()
-        made.append(LayerConfig(rope, window if kind == SLIDING else 0))
+        divisor = len(made) + 1 if given.get("scale_attn_by_inverse_layer_idx") else 1
+        made.append(LayerConfig(rope, window if kind == SLIDING else 0, 1 / divisor))
     return tuple(made)
 
 

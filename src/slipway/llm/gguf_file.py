@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError
+from slipway.errors import ModelError, reason_of
 from slipway.llm.weights import Array, Matrix
 from slipway.relay.ops.packed.block_formats import FORMATS
 
@@ -63,7 +63,7 @@ class GGUFFile:
         try:
             self._bytes: Array = np.memmap(self.path, np.uint8, "r")
         except (OSError, ValueError) as error:
-            raise ModelError(f"{self.path} cannot be read: {error}") from None
+            raise ModelError(f"{self.path} cannot be read: {reason_of(error)}") from None
         self._at = 0
         self.metadata: dict[str, Any] = {}
         self.tensors: dict[str, TensorInfo] = {}

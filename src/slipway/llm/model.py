@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes, relay
-from slipway.errors import ArgumentValueError, ExecutionError, ModelError
+from slipway.errors import ArgumentValueError, ExecutionError, ModelError, reason_of
 from slipway.llm.config import ModelConfig, from_transformers
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
@@ -72,10 +72,15 @@ class Source:
         path = Path(path)
         if path.is_dir():
             config_file = path / "config.json"
+            if not config_file.exists():
+                raise ModelError(
+                    f"{path} is no model of transformers, whose folders have a config.json, and "
+                    "none of `slipway chat --save`; name such a folder, or a .gguf file"
+                )
             try:
                 given = json.loads(config_file.read_text(encoding="utf-8"))
             except (OSError, ValueError, RecursionError) as error:
-                raise ModelError(f"{config_file} cannot be read: {error}") from None
+                raise ModelError(f"{config_file} cannot be read: {reason_of(error)}") from None
             if not isinstance(given, dict):
                 raise ModelError(f"{config_file} holds no configuration")
             config = from_transformers(given, str(config_file))
@@ -345,7 +350,7 @@ def described(folder: Path) -> tuple[Description, Tokenizer | None]:
         given["end_tokens"] = tuple(given["end_tokens"])
         description = Description(**given)
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ModelError(f"{folder / DESCRIPTION} cannot be read: {error}") from None
+        raise ModelError(f"{folder / DESCRIPTION} cannot be read: {reason_of(error)}") from None
     begin = () if description.begin_token is None else (description.begin_token,)
     counts = (description.vocabulary, description.context, description.rows)
     numbers = (*counts, *description.end_tokens, *begin)

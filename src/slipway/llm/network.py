@@ -229,9 +229,12 @@ class _Network:
             key = self.norm(key, f"{prefix}k_norm", size)
         if not config.norms_behind_rope:
             query, key = (self.rotated(t, layer.rope) for t in (query, key))
+        scale = config.attention_scale
+        if layer.score_scale != 1:
+            scale = layer.score_scale * (size**-0.5 if scale is None else scale)
         mixed = relay.nn.cached_attention(
             query, key, value, keys, values, self.position,
-            config.attention_scale, layer.window, config.attention_softcap,
+            scale, layer.window, config.attention_softcap,
         )  # fmt: skip
         mixed = relay.reshape(mixed, (self.count, count * size))
         out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)

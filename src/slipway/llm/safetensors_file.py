@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, NotAvailableError
+from slipway.errors import MissingPackageError, ModelError
 from slipway.llm.weights import Array, Weights
 from slipway.version import install_line
 
@@ -18,7 +18,7 @@ def weights_of_folder(folder: Path) -> Weights:
         import ml_dtypes  # noqa: F401  (NumPy knows bfloat16 by it)
         from safetensors import SafetensorError, safe_open
     except ImportError:
-        raise NotAvailableError(
+        raise MissingPackageError(
             f"reading a transformers folder needs safetensors: {install_line('llm')}"
         ) from None
     files = sorted(folder.glob("*.safetensors"))

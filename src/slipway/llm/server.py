@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from slipway.errors import ArgumentValueError, NotAvailableError, SlipwayError
+from slipway.errors import ArgumentValueError, MissingPackageError, SlipwayError
 from slipway.llm.model import LanguageModel
 from slipway.llm.sampling import Sampling
 from slipway.version import install_line
@@ -171,7 +171,7 @@ def application(model: LanguageModel) -> Starlette:
         from starlette.exceptions import HTTPException
         from starlette.routing import Route
     except ImportError:
-        raise NotAvailableError(
+        raise MissingPackageError(
             f"serving needs starlette and uvicorn: {install_line('web')}"
         ) from None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ModelError, NotAvailableError
+from slipway.errors import MissingPackageError, ModelError, NotAvailableError, reason_of
 from slipway.version import install_line
 
 _NEEDS = install_line("llm")
@@ -31,7 +31,7 @@ def _library() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise NotAvailableError(f"text needs the library tokenizers: {_NEEDS}") from None
+        raise MissingPackageError(f"text needs the library tokenizers: {_NEEDS}") from None
     return tokenizers
 
 
@@ -120,7 +120,9 @@ class Tokenizer:
             from jinja2.exceptions import TemplateError
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError:
-            raise NotAvailableError(f"this model's chat template needs jinja2: {_NEEDS}") from None
+            raise MissingPackageError(
+                f"this model's chat template needs jinja2: {_NEEDS}"
+            ) from None
 
         def refuse(problem: str) -> None:
             raise ModelError(f"the model's chat template refuses the messages: {problem}")
@@ -150,7 +152,7 @@ def tokenizer_of_folder(folder: Path) -> Tokenizer | None:
         try:
             more = json.loads(settings.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise ModelError(f"{settings} cannot be read: {error}") from None
+            raise ModelError(f"{settings} cannot be read: {reason_of(error)}") from None
         if not isinstance(more, dict):
             raise ModelError(f"{settings} holds no settings of a tokenizer")
     template = more.get("chat_template") or ""

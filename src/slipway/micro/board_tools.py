@@ -152,6 +152,7 @@ def only_port(title: str) -> str:
     if len(ports) != 1:
         raise ArgumentValueError(
             f"{title}: no emulator runs this board; name the serial port that the board is on with "
-            f"the option port, for example /dev/ttyACM0 (there are {', '.join(ports) or 'none'})"
+            f"the option port, --port /dev/ttyACM0 for example (there are "
+            f"{', '.join(ports) or 'none'})"
         )
     return ports[0]

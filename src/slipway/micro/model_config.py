@@ -105,11 +105,15 @@ def _memory_of(board: Board | None, pool: str) -> str:
 
 
 def _table(macro: str, tensors: Mapping[str, Any]) -> str:
+    names = [c_name(tensor) for tensor in tensors]
+    each = "X"
+    while each in names:  # it would stand for the macro: exporters of scikit-learn name inputs so
+        each += "_"
     rows = " ".join(
-        f'X({c_name(tensor)}, {info["size"]}, "{info["dtype"]}")'
-        for tensor, info in tensors.items()
+        f'{each}({name}, {info["size"]}, "{info["dtype"]}")'
+        for name, info in zip(names, tensors.values(), strict=True)
     )
-    return f"#define {macro}(X) {rows}"
+    return f"#define {macro}({each}) {rows}"
 
 
 def _shapes(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ until `InferType`.  `span` names the model's node, for error messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -164,6 +165,15 @@ def _callee_name(op: Any) -> str:
 _set_type = Expr.__dict__["_type"].__set__
 
 
+@dataclass(frozen=True)
+class OpArgument:
+    """An argument of an operator."""
+
+    name: str
+    type_info: str = "Tensor"
+    description: str = ""
+
+
 @node
 class Op(Expr):
     """A named operator of the registry."""
@@ -184,6 +194,29 @@ class Op(Expr):
     def definition(self) -> Any:
         """The operator's entry in the registry."""
         return LANGUAGE.get(self.name)
+
+    @property
+    def arguments(self) -> list[OpArgument]:
+        """What it is called with, in order; a name that ends in "..." takes a tuple."""
+        return [OpArgument(name) for name in self.definition.arguments]
+
+    @property
+    def num_inputs(self) -> int:
+        """How many arguments it has."""
+        return len(self.definition.arguments)
+
+    @property
+    def description(self) -> str:
+        """What it computes."""
+        return str(self.definition.doc)
+
+    def get_attr(self, attr_name: str) -> int | None:
+        """Return its pattern for "TOpPattern"; None for what else TVM keeps with operators."""
+        return int(self.definition.pattern) if attr_name == "TOpPattern" else None
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Return whether `get_attr` has something for a name."""
+        return self.get_attr(attr_name) is not None
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         """Call the operator through its Python function: ``relay.op.get("nn.relu")(x)``."""

@@ -100,18 +100,22 @@ def _itself(extent: Any) -> E.Var | None:
 
 
 def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.Var]:
-    """Return the sizes of a function's tensors, inner ones too, that no axis at its border tells.
+    """Return the sizes a function speaks of that no axis at its border tells.
 
-    `told` says which size an axis tells.
+    They stand in the shapes of its tensors, inner ones too, and in what its operators are told: a
+    slice from n on speaks of n, and has n in no shape.  `told` says which size an axis tells.
     """
     known = {told(extent) for extent in _outer_extents(function)}
-    inner = [
+    inner: list[Any] = [
         extent
         for expr in post_order(function.body, into_functions=False)
         if not isinstance(expr, (Function, Op)) and expr.type is not None
         for type_ in _flat(expr.type)
         for extent in type_.shape
     ]
+    for expr in post_order(function.body, into_functions=False):
+        if isinstance(expr, Call) and isinstance(expr.attrs, Attrs):
+            inner += _dims_of([getattr(expr.attrs, name) for name in expr.attrs.FIELDS])
     variables = dict.fromkeys(
         v
         for d in (*_outer_extents(function), *inner)
@@ -119,6 +123,13 @@ def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.V
         for v in d.variables
     )
     return [v for v in variables if v not in known]
+
+
+def _dims_of(value: Any) -> list[SymbolDim]:
+    """Return the dimensions in an attribute's value."""
+    if isinstance(value, tuple | list):
+        return [dim for part in value for dim in _dims_of(part)]
+    return [value] if isinstance(value, SymbolDim) else []
 
 
 def _flat(type_: Type) -> list[TensorType]:

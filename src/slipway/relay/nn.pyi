@@ -79,6 +79,7 @@ from slipway.relay.ops.packed.blocked_conv import contrib_conv3d_nchwc as contri
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv1d_nchwc as contrib_depthwise_conv1d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv2d_nchwc as contrib_depthwise_conv2d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv3d_nchwc as contrib_depthwise_conv3d_nchwc
+from slipway.relay.ops.packed.columns import contrib_column_sum as contrib_column_sum
 from slipway.relay.ops.packed.dot_pairs import contrib_conv1d_pairs as contrib_conv1d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv2d_pairs as contrib_conv2d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv3d_pairs as contrib_conv3d_pairs
@@ -114,6 +115,7 @@ __all__ = [
     "block_take",
     "cached_attention",
     "contrib_block_dense",
+    "contrib_column_sum",
     "contrib_conv1d_nchwc",
     "contrib_conv1d_pairs",
     "contrib_conv2d_nchwc",

@@ -344,7 +344,7 @@ def current_span() -> str:
 FAMILIES = (
     "nn.activation", "qnn.affine", "annotation", "nn.attention", "tensor.binary",
     "nn.block_dense", "packed.block_dense", "packed.blocked", "packed.blocked_conv",
-    "nn.cached_attention", "control", "qnn.conv", "nn.conv", "nn.conv_transpose",
+    "nn.cached_attention", "packed.columns", "control", "qnn.conv", "nn.conv", "nn.conv_transpose",
     "tensor.create", "nn.dense", "image.detection", "packed.dot_pairs", "tensor.index",
     "packed.interleave", "tensor.join", "nn.float_parts", "nn.norm", "nn.pad", "nn.pool",
     "qnn.pool", "packed.qnn_depthwise_packed", "random", "nn.correlation",

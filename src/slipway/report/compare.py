@@ -88,6 +88,7 @@ class Comparison:
     changes: list[Change] = field(default_factory=list)
     same: dict[str, bool] = field(default_factory=dict)  # code, weights: byte for byte
     numbers: list[Numbers] = field(default_factory=list)
+    unequal: str = ""  # why the same inputs give outputs that cannot be compared
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
@@ -129,6 +130,8 @@ class Comparison:
             self.faults.append(
                 f"B is {self.bigger:.1%} larger than A, and {bigger_than:.1%} is allowed"
             )
+        if self.unequal:
+            self.faults.append(self.unequal)
         for output in self.numbers:
             if not output.agrees:
                 self.faults.append(f"output {output.output} differs by {output.error:.2g}")
@@ -296,7 +299,8 @@ def _add_numbers(
     ports: tuple[Sequence[Any], Sequence[Any]], tolerance: float,
 ) -> None:  # fmt: skip
     if [r.shape for r in results[0]] != [r.shape for r in results[1]]:
-        found.notes.append("the outputs have other shapes, so that numbers cannot be compared")
+        shown = [", ".join(str(list(r.shape)) for r in side) for side in results]
+        found.unequal = f"the outputs have other shapes: A's are {shown[0]}, and B's {shown[1]}"
         return
     results = real_outputs(results[0], results[1], ports)
     outputs = [text.partition(":")[0] for text in found.b.outputs]

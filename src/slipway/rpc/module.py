@@ -21,6 +21,7 @@ from slipway.runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
+    from slipway.rpc.device import RemoteDevice
 
 _CALL = struct.Struct("<QII")
 _TIME = struct.Struct("<QQIIiiiiii")
@@ -140,7 +141,7 @@ class RemoteModule(Remote, FunctionTable):
     def time_evaluator(
         self,
         func_name: str,
-        dev: Any = None,
+        dev: RemoteDevice | None = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: int = 0,
@@ -148,13 +149,14 @@ class RemoteModule(Remote, FunctionTable):
         cooldown_interval_ms: int = 0,
         repeats_to_cooldown: int = 1,
         f_preproc: str | Callable[..., Any] = "",
+        ctx: RemoteDevice | None = None,
     ) -> Callable[..., BenchmarkResult]:
         """Return a function that runs `func_name` on the device and times it there.
 
         Parameters are those of the local `Module.time_evaluator`; `f_preproc` is a function of
         the device.  One round trip measures everything.
         """
-        del dev
+        del dev, ctx
         for what, count in {
             "number": number,
             "repeat": repeat,

@@ -6,7 +6,7 @@ _HOMES = by_module(
     {
         "slipway.runtime.artifact_writer": "write_artifact",
         "slipway.runtime.timing": "BenchmarkResult",
-        "slipway.runtime.container": "ADT ShapeTuple String",
+        "slipway.runtime.container": "ADT DataType DataTypeCode ShapeTuple String",
         "slipway.runtime.devices": (
             "Device cl context cpu cuda device ext_dev gpu hexagon metal mtl opencl rocm "
             "vpi vulkan webgpu"

@@ -2,6 +2,8 @@
 
 from slipway.runtime.artifact_writer import write_artifact as write_artifact
 from slipway.runtime.container import ADT as ADT
+from slipway.runtime.container import DataType as DataType
+from slipway.runtime.container import DataTypeCode as DataTypeCode
 from slipway.runtime.container import ShapeTuple as ShapeTuple
 from slipway.runtime.container import String as String
 from slipway.runtime.devices import Device as Device
@@ -56,6 +58,8 @@ from slipway.runtime.timing import BenchmarkResult as BenchmarkResult
 __all__ = [
     "ADT",
     "BenchmarkResult",
+    "DataType",
+    "DataTypeCode",
     "Device",
     "DsoLibrary",
     "Function",

@@ -142,7 +142,7 @@ def _what_it_is(content: bytes) -> str:
     for magic, meaning in _FOREIGN:
         if content[:4] == magic:
             return meaning
-    return f"is not an ELF shared library. {_AGAIN}"
+    return f"is not an ELF shared library, as an artifact is. {_AGAIN}"
 
 
 def open_library(content: bytes, name: str) -> tuple[ElfFile, dict[str, Any]]:

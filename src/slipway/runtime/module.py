@@ -14,7 +14,11 @@ from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.graph.input_values import call_kernel
 from slipway.runtime.libraries.library import FUNCTION_PREFIX, Library, fill_slots
-from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
+from slipway.runtime.libraries.native_library import (
+    native_runtime,
+    native_runtime_or_none,
+    tvm_ffi,
+)
 from slipway.runtime.packed_func import (
     PackedFunc,
     get_global_func,
@@ -96,7 +100,7 @@ class Module(FunctionTable):
     def time_evaluator(
         self,
         func_name: str,
-        dev: Device,
+        dev: Device | None = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: int = 0,
@@ -104,6 +108,7 @@ class Module(FunctionTable):
         cooldown_interval_ms: int = 0,
         repeats_to_cooldown: int = 1,
         f_preproc: str | Callable[..., Any] = "",
+        ctx: Device | None = None,
     ) -> Callable[..., BenchmarkResult]:
         """Return a function that takes `func_name`'s arguments and measures its runs.
 
@@ -112,6 +117,9 @@ class Module(FunctionTable):
         one, is called with the arguments before each measurement.  Times are in seconds, taken in
         C next to the call.
         """
+        dev = ctx if dev is None else dev  # `ctx` is its name in TVM 0.6
+        if dev is None:
+            raise ArgumentTypeError("time_evaluator needs the device that it times on, as cpu(0).")
         dev.check()
         function = to_ffi_function(self.get_function(func_name, query_imports=True))
         preproc = None
@@ -226,7 +234,11 @@ class LibraryModule(Module):
             return None
         make = tvm_ffi().Function.__from_extern_c__
         needed = (self.library, self.imported_modules)  # the latter hold the kernels of a device
-        return KernelFunction(make(address, keep_alive_object=needed))
+        function = make(address, keep_alive_object=needed)
+        runtime = native_runtime_or_none()
+        if runtime is not None:  # it says so of code that fails and sets no error
+            function = runtime.packed("function")(address, function)
+        return KernelFunction(function)
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write a loaded library again; only a plain copy of its file is possible."""

@@ -108,7 +108,7 @@ class Executable:
                     f"{self._whole()}, which happens on this process's cpu(0), not on {devices[0]}"
                 )
             return self._run
-        module = GraphModule(self._lib["default"](*devices))
+        module = self.graph_on(devices)
 
         def run(*args: Any, **named: Any) -> Any:
             for name, value in inputs_by_name(self._inputs, args, named).items():
@@ -117,6 +117,15 @@ class Executable:
             return _nested(self._result, lambda number: array(module.get_output(number).numpy()))
 
         return run
+
+    def graph_on(self, devices: Sequence[Any]) -> GraphModule:
+        """Return a graph executor of the model on these devices."""
+        return GraphModule(self._lib["default"](*devices))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are no kernels before it is called."""
+        return self._run is not None
 
     def _whole(self) -> str:
         return (
@@ -248,9 +257,11 @@ class VirtualMachine:
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # of TVM; memory is planned when the model is compiled
 
     def __init__(
-        self, exe: Executable, device: AnyDevice | None = None, memory_cfg: Any = None
-    ) -> None:
+        self, exe: Executable, device: AnyDevice | None = None, memory_cfg: Any = None,
+        *, ctx: AnyDevice | None = None,
+    ) -> None:  # fmt: skip
         del memory_cfg  # of TVM's allocators
+        device = ctx if device is None else device  # `ctx` is its name in TVM 0.7
         if not isinstance(exe, Executable):
             raise ExecutionError(
                 "VirtualMachine takes what relay.vm.compile or Executable.load_exec returns, not "
@@ -266,6 +277,7 @@ class VirtualMachine:
                     f"there is no {one} here: a VirtualMachine runs on devices of this process, or "
                     "of the session that has loaded the library"
                 )
+        self.exe, self.devices = exe, devices
         self._run = exe.on(devices)
         self._inputs = exe.get_function_params("main")
         self._given: tuple[tuple[Any, ...], dict[str, Any]] | None = None

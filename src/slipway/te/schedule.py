@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import IterVar
+from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.visit import post_order_by
 from slipway.te import dataflow, group
-from slipway.te.operation import Operation, PlaceholderOp, ScanOp
+from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, Singleton, Split
+from slipway.te.rewrite import inside
 from slipway.te.scan_loop import attach_scan_bodies
-from slipway.te.stage import Stage
+from slipway.te.stage import ROOT, Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def create_schedule(ops: Any) -> Schedule:
@@ -138,7 +139,54 @@ def topological_order(outputs: list[Operation]) -> list[Operation]:
     return post_order_by(outputs, lambda op: [t.op for t in op.input_tensors])
 
 
+def auto_inline_injective(sch: Schedule) -> None:
+    """Inline every stage without a reduction that is no output and has not been scheduled."""
+    _auto_inline(sch, lambda op: True)
+
+
+def auto_inline_broadcast(sch: Schedule) -> None:
+    """Inline stages as `auto_inline_injective`, of those that read at some of their axes, in order.
+
+    An axis may be left out, as where a vector is added to rows.
+    """
+    _auto_inline(sch, lambda op: _reads_at(op, False))
+
+
+def auto_inline_elementwise(sch: Schedule) -> None:
+    """Inline stages as `auto_inline_injective`, of those that read at their own axes alone."""
+    _auto_inline(sch, lambda op: _reads_at(op, True))
+
+
+def _auto_inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
+    for stage in sch.stages:
+        op = stage.op
+        touched = stage.relations or stage.iter_var_attrs or stage.attach_type != ROOT
+        if not isinstance(op, ComputeOp) or op.reduce_axis or stage.is_output or touched:
+            continue
+        if stage.leaf_iter_vars == stage.all_iter_vars and fits(op):
+            stage.compute_inline()
+
+
+def _reads_at(op: ComputeOp, all_axes: bool) -> bool:
+    """Return whether an operation reads all it reads at its axes, all of them or some in order."""
+    axes: list[PrimExpr] = [axis.var for axis in op.axis]
+    for load in post_order_by(op.body, inside):
+        if not isinstance(load, ProducerLoad):
+            continue
+        positions = [axes.index(i) if i in axes else -1 for i in load.indices]
+        if -1 in positions or positions != sorted(set(positions)):
+            return False
+        if all_axes and len(positions) < len(axes):
+            return False
+    return True
+
+
+AutoInlineInjective = auto_inline_injective  # as C++ names the three
+AutoInlineBroadcast = auto_inline_broadcast
+AutoInlineElemWise = auto_inline_elementwise
+
 __all__ = [
-    "Buffer", "Fuse", "IterVar", "PlaceholderOp", "ScanOp", "Schedule", "Singleton", "Split",
-    "Stage", "create_schedule", "topological_order",
+    "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Buffer", "Fuse", "IterVar",
+    "PlaceholderOp", "ScanOp", "Schedule", "Singleton", "Split", "Stage", "auto_inline_broadcast",
+    "auto_inline_elementwise", "auto_inline_injective", "create_schedule", "topological_order",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 )
 _OWN_NAMES = (  # what a file defines for itself, by the house's layout
     re.compile(r"^static [^;={(]*?\**(\w+)(?:\[[^\]]*\])*(?: = |;|\()", re.MULTILINE),
-    re.compile(r"^\} (?:\w+ )*(\w+);", re.MULTILINE),
+    re.compile(r"^\} (?:\w+ )*(\w+)(?:\[[^\]]*\])*;", re.MULTILINE),
     re.compile(r"^typedef struct (\w+) ", re.MULTILINE),
     re.compile(r"^typedef [^{;]*?(\w+);", re.MULTILINE),
 )

@@ -28,12 +28,22 @@ from slipway.toolchain import waiting, zig
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
 CRT = Path(__file__).resolve().parent.parent / "crt"
+# Host -> what its runtime is compiled for by zig: the oldest glibc with what it needs.
+HOSTS = {
+    "x86_64-linux-gnu": "x86_64-linux-gnu.2.17",
+    "aarch64-linux-gnu": "aarch64-linux-gnu.2.17",
+    "armv7-linux-gnu": "arm-linux-gnueabihf.2.17",
+    "riscv64-linux-gnu": "riscv64-linux-gnu.2.27",
+}
+# Of a 32-bit Python on a 64-bit system, as Raspberry Pi OS has them together.
+_NARROW = {"aarch64": "armv7", "x86_64": "x86"}
 # What the child that opens drivers takes of the runtime.
 _CORE = ("device", "error", "format", "object", "sha256")
 _NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
 # Nothing unwinds through C: errors are returned, and tables for it were a sixth of the library.
 _NO_TABLES = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 _C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread", *_NO_TABLES)
+_ARM_CPU = "-mcpu=cortex_a7"  # ARMv7-A with NEON and VFPv4, without later extensions
 _OPTIMISE, _SMALL = ("-O2", *_C11), ("-Os", *_C11)
 _CHILD_FILE = "device_child_file.c"
 
@@ -83,7 +93,10 @@ def _temporary_cache() -> Path:
 def host_name() -> str:
     """Return this machine's name in paths: ``x86_64-linux-gnu`` and the like."""
     system = {"linux": "linux-gnu", "darwin": "macos"}.get(sys.platform, sys.platform)
-    return f"{zig.architecture_of(platform.machine())}-{system}"
+    architecture = zig.architecture_of(platform.machine())
+    if sys.maxsize < 1 << 32:
+        architecture = _NARROW.get(architecture, architecture)
+    return f"{architecture}-{system}"
 
 
 def prebuilt_file(machine: str, name: str) -> Path:
@@ -124,12 +137,14 @@ def build_host_runtime(out: Path) -> None:
             f"{host_name()}, and there is no C compiler to build it. "
             f"Install one (Debian: sudo apt-get install gcc), or zig's: {zig.INSTALL_LINE}."
         )
-    compile_host_runtime_with_zig(host_name() + (".2.17" if sys.platform == "linux" else ""), out)
+    compile_host_runtime_with_zig(host_name(), out)
 
 
-def compile_host_runtime_with_zig(target: str, out: Path) -> None:
-    """Compile the runtime library for zig's `target` (with a glibc version: ``….2.17``)."""
-    arguments = ["cc", "-target", target, *_shared_arguments(out)]
+def compile_host_runtime_with_zig(host: str, out: Path) -> None:
+    """Compile the runtime library for a host, which `host_name` names so, or `HOSTS`."""
+    target = HOSTS.get(host, host)
+    cpu = [_ARM_CPU] if target.startswith("arm-") else []
+    arguments = ["cc", "-target", target, *cpu, *_shared_arguments(out)]
     zig.run_zig(arguments, purpose=f"compiling the runtime for {target}")
 
 
@@ -212,7 +227,7 @@ def compile_device_child(target: str, out: Path) -> bool:
     sources = [*crt_sources("child"), *drivers, *core, CRT / "posix" / "platform.c"]
     flags = [*_SMALL, "-s", *_NOTHING_UNUSED]
     if gnu.startswith("arm-"):
-        flags.append("-mcpu=cortex_a7")
+        flags.append(_ARM_CPU)
     command = ["cc", "-target", f"{gnu}.2.17", *flags, "-I", str(include_path()), "-o", str(out)]
     zig.run_zig([*command, *map(str, sources), "-ldl"], purpose=f"compiling for {gnu}")
     return True
@@ -228,7 +243,7 @@ def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...]
     flags = [*_SMALL, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
     flags += ["-I", str(include_path())]
     if target.startswith("arm-"):
-        flags.append("-mcpu=cortex_a7")  # ARMv7-A with NEON and VFPv4, without later extensions
+        flags.append(_ARM_CPU)
     command = ["cc", "-target", target, *flags, "-o", str(out), *sources, *extra]
     zig.run_zig(command, purpose=f"compiling for {target}")
 

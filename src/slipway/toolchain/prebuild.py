@@ -1,8 +1,8 @@
 """Building the C runtime into the package, so that machines without a compiler have it.
 
 ``python -m slipway.toolchain.prebuild`` (run before a wheel is packed) compiles the runtime library
-for x86-64 and aarch64 hosts against glibc 2.17, and with ``--servers`` the static device servers.
-The files go to ``slipway/crt/prebuilt/``, where `native` looks first; ``--clean`` removes them.
+for every Linux host against an old glibc, and with ``--servers`` the static device servers.  The
+files go to ``slipway/crt/prebuilt/``, where `native` looks first; ``--clean`` removes them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from pathlib import Path
 
 from slipway.toolchain import native, zig
 
-HOSTS = ("x86_64", "aarch64")
-SERVERS = ("x86_64-linux", "aarch64-linux", "armv7-linux", "riscv64-linux")
+SERVERS = ("x86_64-linux", "aarch64-linux", "armv7-linux", "riscv64-linux", "hexagon-linux")
 
 
 def prebuild(*, servers: bool = False) -> list[Path]:
     """Compile everything into the package's ``crt/prebuilt`` folder and return the files."""
     made: list[Path] = []
     clean()
-    for architecture in HOSTS:
-        out = native.prebuilt_file(f"{architecture}-linux-gnu", native.LIBRARY_NAME)
+    for host in native.HOSTS:
+        out = native.prebuilt_file(host, native.LIBRARY_NAME)
         out.parent.mkdir(parents=True, exist_ok=True)
-        native.compile_host_runtime_with_zig(f"{architecture}-linux-gnu.2.17", out)
+        native.compile_host_runtime_with_zig(host, out)
         made.append(out)
     for triple in SERVERS if servers else ():
         out = native.prebuilt_file(zig.musl_target(triple), native.SERVER_NAME)

@@ -269,7 +269,7 @@ export class Runtime {
     } catch (cause) {
       giveBack();
       throw new SlipwayError(
-        `a worker for a second thread did not start: ${cause.message}. thread.mjs must be beside ${import.meta.url}, ` +
+        `a worker for a second thread did not start: ${said(cause)}. thread.mjs must be beside ${import.meta.url}, ` +
           "from the same server; load(..., { threads: 1 }) needs none",
         "UnsupportedError", { cause });
     }
@@ -1176,8 +1176,8 @@ function notStarted(cause) {
       `the page has no memory for the module: ${cause.message}. Close other pages, or take a smaller model`,
       "MemoryError", { cause });
   }
-  return new SlipwayError(
-    `the module cannot be started: ${cause.message}. Write it with export_library("x.wasm")`,
+  return forbidden(cause) ?? new SlipwayError(
+    `the module cannot be started: ${said(cause)}. Write it with export_library("x.wasm")`,
     "ArtifactError", { cause });
 }
 
@@ -1232,7 +1232,13 @@ async function threadsFor(memory, wanted) {
         "with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: " +
         "require-corp; without `threads`, one thread runs the model", "UnsupportedError");
   }
-  if (wanted !== undefined || !memory || !isIsolated || globalThis.Deno) {
+  const isSharing = typeof SharedArrayBuffer !== "undefined"; // WebKit has pages that are isolated and do not
+  if (wanted > 1 && !isSharing) {
+    throw new SlipwayError(
+      `${wanted} threads need memory that workers share, and this engine has no SharedArrayBuffer; without ` +
+        "`threads`, one thread runs the model", "UnsupportedError");
+  }
+  if (wanted !== undefined || !memory || !isIsolated || !isSharing || globalThis.Deno) {
     return wanted ?? 1; // deno waits for its workers, so that a program would not end
   }
   const here = globalThis.navigator?.hardwareConcurrency ?? (await nodeModule("os")).cpus().length;
@@ -1318,14 +1324,33 @@ export function byFeature(choices) {
   return choices[chosen];
 }
 
+/** What an error says, to be followed by a sentence: some engines end theirs with a full stop. */
+function said(cause) {
+  return String(cause.message).replace(/\.+$/, "");
+}
+
+/** The error of a page whose policy forbids WebAssembly, in each engine's words; else undefined. */
+function forbidden(cause) {
+  if (!/content security policy|blocked by CSP|unsafe-eval/i.test(cause.message)) {
+    return undefined;
+  }
+  return new SlipwayError(
+    `the page's Content-Security-Policy forbids WebAssembly: add 'wasm-unsafe-eval' to its script-src (${said(cause)})`,
+    "UnsupportedError", { cause });
+}
+
 function refusal(cause) {
+  const byPolicy = forbidden(cause);
+  if (byPolicy) {
+    return byPolicy;
+  }
   if (!WebAssembly.validate(SIMD_PROBE)) {
     return new SlipwayError(
       "this browser has no WebAssembly SIMD: update it, or compile the model with -mattr=-simd128",
       "UnsupportedError", { cause });
   }
   return new SlipwayError(
-    `this engine refuses the module: ${cause.message}. The file may be cut off; or it needs what this ` +
+    `this engine refuses the module: ${said(cause)}. The file may be cut off; or it needs what this ` +
       'engine lacks (+relaxed-simd): compile without, or let byFeature({"relaxed-simd": ..., simd128: ...}) ' +
       "choose between two", "ArtifactError", { cause });
 }

@@ -5,9 +5,14 @@ import numpy as np
 import pytest
 
 from slipway import relay
+from slipway.backends.cpu.tile import vector_registers
+from slipway.compiler.kernels import lower_kernel
+from slipway.ir import stmt as S
+from slipway.ir.visit import walk
 from slipway.relay.ops.nn.cached_attention import CACHED_ATTENTION, CachedAttentionAttrs
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.target import Target
 
 HEADS, SHARED, SIZE, BLOCKS = 4, 2, 16, 3
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -58,3 +63,17 @@ def test_halves(caches, target):
             keys[:, at // 16, :, at % 16] = np.clip(key[r], -limit, limit)
             values[:, at] = np.clip(value[r], -limit, limit)
         position += rows
+
+
+@pytest.mark.parametrize(("core", "lanes"), [("haswell", 8), ("skylake-avx512", 16)])
+def test_sums_of_values_stay_in_registers(core, lanes):
+    """A vector of values and a weight lie beside them: how many there are, the target says."""
+    target = Target(f"llvm -mcpu={core} -mtriple=x86_64-linux-gnu")
+    shapes = ((16, 4, 128), (16, 1, 128), (16, 1, 128), (1, 2, 128, 16), (1, 32, 128))
+    given = [relay.var(f"x{i}", shape=shape) for i, shape in enumerate(shapes)]
+    given.append(relay.var("position", shape=(1,), dtype="int32"))
+    function = relay.Function(given, relay.nn.cached_attention(*given))
+    lowered = lower_kernel("kernel", function.with_attr("Primitive", 1), target)
+    buffers = [n.buffer for n in walk(lowered.body) if isinstance(n, S.Allocate)]
+    (sums,) = (b.shape[0].value // lanes for b in buffers if b.name == "mixed")
+    assert vector_registers(target) // 4 <= sums <= vector_registers(target) - 2

@@ -1,7 +1,9 @@
 """Parts of an image put in order: pixels of each remainder modulo the strides."""
 
+import json
 import re
 
+import numpy as np
 import pytest
 from kernel_check import TARGETS, run, var
 
@@ -43,3 +45,33 @@ def test_no_element_looks_for_its_part():
     copies = [b for b in re.split(r"\n\.?L?\w+:", code) if "vmovups\t%zmm" in b]
     assert copies
     assert not any("imul" in block or "div" in block for block in copies)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize(
+    ("data", "window", "strides", "dilation", "cut", "size"),
+    [
+        ((1, 9, 14, 14), (3, 3), (2, 2), (1, 1), (0, 0), (29, 29)),
+        ((2, 27, 5, 33), (3, 3), (2, 2), (1, 1), (1, 1), (10, 66)),
+        ((1, 40, 6, 7), (5, 4), (3, 3), (1, 1), (2, 1), (16, 19)),
+        ((1, 6, 40), (3,), (2,), (1,), (0,), (81,)),
+        ((1, 16, 3, 4, 5), (2, 2, 2), (2, 1, 2), (1, 1, 1), (0, 1, 0), (6, 3, 12)),
+        ((1, 8, 5, 20), (2, 2), (3, 3), (2, 1), (0, 0), (15, 60)),
+        ((1, 8, 5, 20), (2, 2), (4, 17), (1, 1), (0, 0), (20, 340)),
+    ],
+)
+def test_sums_of_columns(target, data, window, strides, dilation, cut, size):
+    make = op_registry.make("nn.contrib_column_sum")
+    body = make(var("x", *data), window, strides, dilation, cut, size)
+    run(relay.nn.relu(body), target)
+
+
+def test_columns_are_summed_from_the_blocks_that_a_convolution_leaves():
+    weight = relay.const(np.ones((8, 5, 3, 3), "float32"))
+    x = relay.var("x", shape=(1, 8, 14, 14))
+    bias = relay.const(np.ones((5, 1, 1), "float32"))
+    body = relay.nn.relu(relay.add(relay.nn.conv2d_transpose(x, weight, strides=(2, 2)), bias))
+    library = relay.build(IRModule.from_expr(body), target="llvm -mcpu=skylake-avx512")
+    nodes = json.loads(library.get_graph_json())["nodes"]
+    kernels = [n["name"] for n in nodes if n["op"] == "tvm_op"]
+    assert len(kernels) == 3, kernels  # into blocks, products, sums with all that follows

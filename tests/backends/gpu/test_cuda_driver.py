@@ -205,6 +205,30 @@ def test_streams_are_the_drivers_and_in_the_order_that_is_asked_for(fakes):
     check(fakes, STREAMS.format(kind="cuda"))
 
 
+def test_the_command_for_a_lent_gpu_runs_and_holds_numbers(fakes, tmp_path):
+    """Prepared here, run where the driver is: each step a line, wrong numbers told."""
+    check(fakes, f"""
+        import json
+        from pathlib import Path
+        from benchmarks.gpu import nvidia
+        folder = Path({str(tmp_path)!r})
+        nvidia.prepare(folder, "sm_80", None, "layer norm")
+        body = nvidia.CASES["layer norm 128x768"]()
+        made = nvidia.compiled(body, Target("cuda -arch=sm_80", host="llvm"))
+        simulated.write_for_fake_cuda(made.lib.imported_modules[0], {str(fakes)!r})
+        record = folder / "seen.jsonl"
+        assert nvidia.measure(folder, 600, 1, record) == 0
+        head, row = map(json.loads, record.read_text().splitlines())
+        assert head["device"] == "Fake GPU 0" and row["right"] and row["ms"] == 1000.0, row
+        np.save(folder / "case0.npy", np.load(folder / "case0.npy") + 1)
+        assert not nvidia.judged(folder, 0, 1)["right"]
+        assert nvidia.measure(folder, -1, 1, record) == 1
+        assert "not begun" in record.read_text()
+        (folder / "case0.tar").unlink()
+        assert "case0.tar" in nvidia.begun(folder, 0, 1, 100)["problem"]
+    """, PYTHONPATH=os.pathsep.join(sys.path))  # fmt: skip
+
+
 def test_memory_is_kept_for_the_next_of_its_size_with_a_bound(fakes):
     """The driver waits for the whole device where memory is given back to it."""
     check(fakes, """

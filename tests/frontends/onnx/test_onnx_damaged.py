@@ -50,6 +50,21 @@ def test_a_converter_that_fails_is_no_fault_of_the_model(monkeypatch):
     assert "defect of Slipway" in check_onnx(proto)[0].detail
 
 
+def test_a_body_that_reads_from_outside_is_no_fault_of_the_model(monkeypatch):
+    def broken(node):
+        return {}[node.name]
+
+    monkeypatch.setitem(load_converters(), "If", broken)
+    made = helper.make_tensor_value_info("z", 1, (2,))
+    branch = helper.make_graph([helper.make_node("Relu", ["x"], ["z"])], "branch", [], [made])
+    choice = helper.make_node(
+        "If", ["c"], ["y"], name="if1", then_branch=branch, else_branch=branch
+    )
+    proto = model([choice], {"x": ("float32", (2,)), "c": ("bool", (1,))}, ["y"])
+    with pytest.raises(InternalError, match=r"defect of Slipway.*node 'if1' \(If\) ended with Key"):
+        relay.frontend.from_onnx(proto)
+
+
 def test_a_converter_that_fails_on_what_onnx_refuses_too_gives_its_words(monkeypatch):
     def broken(node):
         return {}[node.name]

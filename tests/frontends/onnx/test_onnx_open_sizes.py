@@ -81,7 +81,22 @@ def test_given_shapes_are_kept_and_named_with_the_rest():
 def test_a_model_that_no_size_fits_says_so():
     nodes = [helper.make_node("Mystery", ["x"], ["y"])]
     proto = model(nodes, {"x": ("float32", ("n", 4))}, ["y"])
-    with pytest.raises(OpenShapeError, match="None of the sizes tried fits the whole model"):
+    words = (
+        r"None of the sizes tried fits the whole model\. With these, which come nearest, Mystery"
+    )
+    with pytest.raises(OpenShapeError, match=words + r" .*: there is no converter for it"):
+        relay.frontend.from_onnx(proto)
+
+
+def test_what_a_size_of_the_export_leaves_behind_is_named():
+    """A traced model has the size of its example in a Reshape, whatever its inputs are called."""
+    shape = helper.make_tensor("shape", onnx.TensorProto.INT64, (2,), (9, 4))
+    proto = model(
+        [helper.make_node("Reshape", ["x", "shape"], ["y"], "fixed")],
+        {"x": ("float32", ("n", 4))}, ["y"],
+    )  # fmt: skip
+    proto.graph.initializer.append(shape)
+    with pytest.raises(OpenShapeError, match=r"Reshape 'fixed': .*\(9, 4\) has 36 elements"):
         relay.frontend.from_onnx(proto)
 
 

@@ -146,3 +146,78 @@ def test_a_scan_of_few_or_many_steps_along_any_axes_backwards(steps):
         np.testing.assert_allclose(module.get_output(0).numpy(), total, rtol=1e-4, atol=1e-5)
         wanted = np.stack(rows[::-1], 1)
         np.testing.assert_allclose(module.get_output(1).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def frames(begin, stops):
+    """A recurrence over an open number of frames: what it appends, and a scan output.
+
+    It `stops` where the sum is no longer below a limit.  The appended states begin with `begin`
+    rows, the numbers with one.
+    """
+    node, rng = helper.make_node, np.random.default_rng(0)
+    body = [
+        node("Gather", ["x", "i"], ["frame"], axis=0), node("Unsqueeze", ["frame", "ax"], ["row"]),
+        node("MatMul", ["h", "w"], ["product"]), node("Add", ["product", "row"], ["sum"]),
+        node("Tanh", ["sum"], ["new"]), node("Concat", ["states", "new"], ["states2"], axis=0),
+        node("ArgMax", ["new"], ["best"], axis=1),
+        node("Concat", ["numbers", "best", "best"], ["numbers2"], axis=1),
+        node("ReduceSum", ["new"], ["total"], keepdims=0),
+        node("Less", ["total", "limit"], ["more"]) if stops else node("Identity", ["c"], ["more"]),
+        node("Identity", ["total"], ["scan"]),
+    ]  # fmt: skip
+    carried = [info("h", FLOAT, (1, 4)), info("states", FLOAT, ("a", 4)),
+               info("numbers", INT, (1, "b"))]  # fmt: skip
+    after = [info("new", FLOAT, (1, 4)), info("states2", FLOAT, ("e", 4)),
+             info("numbers2", INT, (1, "f")), info("scan", FLOAT, ())]  # fmt: skip
+    graph = helper.make_graph(
+        body, "body", [info("i", INT, ()), info("c", BOOL, ()), *carried],
+        [info("more", BOOL, ()), *after],
+    )  # fmt: skip
+    nodes = [
+        node("Shape", ["x"], ["size"]), node("Gather", ["size", "zero"], ["n"], axis=0),
+        node("Loop", ["n", "yes", "h0", "s0", "n0"], ["last", "states", "numbers", "scans"],
+             body=graph),
+    ]  # fmt: skip
+    if stops:
+        nodes.append(node("ReduceMax", ["states"], ["y"], keepdims=0))
+    else:
+        nodes.append(node("CumSum", ["states", "zero"], ["y"]))
+    weights = {
+        "w": rng.standard_normal((4, 4)).astype(np.float32) / 2, "ax": np.int64([0]),
+        "zero": np.int64(0), "yes": np.bool_(True), "limit": np.float32(1.5),
+        "h0": np.zeros((1, 4), np.float32), "s0": np.ones((begin, 4), np.float32),
+        "n0": np.full((1, 1), 9),
+    }  # fmt: skip
+    results = [info("last", FLOAT, (1, 4)), info("y", FLOAT, () if stops else ("g", 4))]
+    results += [] if stops else [info("numbers", INT, (1, "k")), info("scans", FLOAT, ("n",))]
+    made = [onnx.numpy_helper.from_array(np.asarray(v), name) for name, v in weights.items()]
+    whole = helper.make_graph(nodes, "frames", [info("x", FLOAT, ("n", 4))], results, made)
+    proto = helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)])
+    proto.ir_version = 8
+    return proto
+
+
+@pytest.mark.parametrize(("begin", "stops"), [(0, False), (2, False), (0, True)])
+def test_what_each_turn_appends_to(begin, stops):
+    """As a greedy decoder collects its tokens: as long as there are frames, or until it stops."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    proto = frames(begin, stops)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    mod, _ = from_onnx(proto, shape={"x": (relay.Dim("n", 1, 20), 4)})
+    module = GraphModule(relay.build(mod, "llvm")["default"](cpu()))
+    for n in (1, 20, 9, 2):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        module.run(x=x)
+        for index, want in enumerate(session.run(None, {"x": x})):
+            found = module.get_output(index).numpy()
+            assert found.shape == want.shape
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_grows_and_is_read_is_refused():
+    """An iteration that reads all of what was appended so far has no one size."""
+    proto = frames(2, False)
+    body = proto.graph.node[2].attribute[0].g
+    body.node[8].input[0] = "states"
+    with pytest.raises(ModelError, match=r"what it carries changes .*\(state 1\)"):
+        from_onnx(proto, shape={"x": (relay.Dim("n", 1, 20), 4)})

@@ -192,6 +192,8 @@ class OfTheLength(torch.nn.Module):
             torch.nn.functional.pad(x, (1, 2), mode="circular"),
             torch.nn.functional.pad(x, (2, 1), mode="reflect"),
             torch.arange(12.0).reshape(3, 4).repeat(count, 2),
+            torch.ones(5, 45).triu(count),
+            torch.arange(80.0)[count : count + x.shape[0]] * 2,
         )
 
 

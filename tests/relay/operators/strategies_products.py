@@ -308,3 +308,17 @@ def interleaved(d):
     attrs = OPS[d.name].attrs_type(strides, size, sources)
     dtype = d.pick(["float32", "int8"])
     return Case((tuple(d.array(shape, dtype) for shape in shapes),), attrs)
+
+
+@strategy("nn.contrib_column_sum")
+def columns_summed(d):
+    count = d.int(1, 3)
+    window, strides, dilation = (tuple(d.int(1, 3) for _ in range(count)) for _ in range(3))
+    extents = [d.int(1, 7) for _ in range(count)]
+    reach = [(n - 1) * s + (k - 1) * e + 1
+             for n, k, s, e in zip(extents, window, strides, dilation, strict=True)]  # fmt: skip
+    cut = tuple(d.int(0, n - 1) for n in reach)
+    size = tuple(d.int(1, n - c + 2) for n, c in zip(reach, cut, strict=True))
+    shape = (d.int(1, 2), d.int(1, 3) * int(np.prod(window)), *extents)
+    attrs = OPS[d.name].attrs_type(window, strides, dilation, cut, size)
+    return Case((d.array(shape, d.pick(["float32", "int8"])),), attrs, ulps=8)

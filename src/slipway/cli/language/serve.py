@@ -11,7 +11,7 @@ from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
-from slipway.errors import NotAvailableError
+from slipway.errors import MissingPackageError, NotAvailableError, reason_of
 from slipway.version import install_line
 
 
@@ -41,7 +41,7 @@ def serve(
     try:
         import uvicorn
     except ImportError:
-        raise NotAvailableError(
+        raise MissingPackageError(
             f"serving needs starlette and uvicorn: {install_line('web')}"
         ) from None
     from slipway.llm.server import application
@@ -54,7 +54,8 @@ def serve(
         listening = socket.create_server((host, port))
     except OSError as error:
         raise NotAvailableError(
-            f"{host}:{port} cannot be listened on: {error}. Choose another --port, or 0 for any."
+            f"{host}:{port} cannot be listened on: {reason_of(error)}. Choose another --port, or "
+            "0 for any."
         ) from None
     console.err.print(
         f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"

@@ -34,7 +34,7 @@ from slipway import te
 from slipway.blocks.from_te import create_prim_func
 from slipway.blocks.schedule import Schedule
 from slipway.compiler.driver import lower
-from slipway.errors import ArgumentValueError, LoweringError, TargetError
+from slipway.errors import ArgumentValueError, LoweringError, TargetError, reason_of
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.relay.build_module import bind_params_by_name
 from slipway.relay.expr import Function
@@ -215,7 +215,7 @@ def _contents(include: re.Match[str]) -> str:
         return Path(include.group(1)).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise LoweringError(
-            f"the C of an accelerator includes {include.group(1)}: {error}"
+            f"the C of an accelerator includes {include.group(1)}: {reason_of(error)}"
         ) from None
 
 

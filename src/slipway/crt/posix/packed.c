@@ -95,6 +95,23 @@ int slw_packed_module_open(void *handle, const TVMFFIAny *args, int32_t num_args
   return 0;
 }
 
+int slw_packed_function(void *handle, const TVMFFIAny *args, int32_t num_args,
+                        TVMFFIAny *result) {
+  slw_function function = {NULL, NULL};
+  uintptr_t address;
+  (void)handle;
+  if (num_args != 2 || args[0].type_index != kTVMFFIInt || args[0].v_int64 == 0 ||
+      args[1].type_index < kTVMFFIStaticObjectBegin || args[1].v_obj == NULL) {
+    return slw_error_setf("TypeError", "function takes an address and what keeps its code");
+  }
+  address = (uintptr_t)args[0].v_int64;
+  memcpy(&function.call, &address, sizeof address);
+  if (slw_any_set_function(result, function, args[1].v_obj) != SLW_OK) {
+    return slw_error_setf("MemoryError", "no memory for a function");
+  }
+  return 0;
+}
+
 int slw_packed_module_get_function(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result) {
   char name[PATH_TEXT_BYTES];

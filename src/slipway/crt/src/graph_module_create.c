@@ -153,6 +153,7 @@ static slw_status init_graph(slw_graph_module *self, const void *blob, size_t si
   memcpy(self->blob, blob, size_bytes);
   status = slw_graph_init(&self->graph, self->blob, size_bytes, self->tables, tables_bytes,
                           self->arenas[0].memory, arena_bytes, find_or_copy, functions, &missing);
+  self->graph.fetch = slw_tensor_copy;
   if (status != SLW_OK) {
     (void)slw_error_setf("ArtifactError", "the model's graph needs the function '%s', which its "
                                           "library lacks (%s). Graph and library must come from "

@@ -182,6 +182,27 @@ slw_status slw_graph_init_sizes(slw_graph *graph, const slw_graph_layout *l) {
   return SLW_OK;
 }
 
+/* The number in a tensor, which waits for a device that it is on. */
+static slw_status number_in(const slw_graph *graph, const DLTensor *told, int64_t *out) {
+  uint64_t room = 0;
+  DLTensor here = *told;
+  if (told->device.device_type != kDLCPU) {
+    here.data = &room;
+    here.byte_offset = 0;
+    here.device.device_type = kDLCPU;
+    here.device.device_id = 0;
+    if (graph->fetch == NULL || graph->fetch(told, &here) != SLW_OK) {
+      return SLW_ERROR_CALL;
+    }
+  }
+  {
+    const uint8_t *value = (const uint8_t *)here.data + here.byte_offset;
+    *out = (told->dtype.bits == 64U) ? (int64_t)slw_load64(value)
+                                     : (int64_t)(int32_t)slw_load32(value);
+  }
+  return SLW_OK;
+}
+
 slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node) {
   int64_t *wanted = graph->sizes + graph->num_symbols;
   uint32_t num_results = 0;
@@ -192,10 +213,10 @@ slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node) {
   for (uint32_t i = 0; i < graph->num_symbols; ++i) {
     symbol found = read_symbol(graph->symbols_table, i);
     if (found.teller >= first && found.teller - first < num_results) {
-      const DLTensor *told = &results[found.teller - first];
-      const uint8_t *value = (const uint8_t *)told->data + told->byte_offset;
-      int64_t size = (told->dtype.bits == 64U) ? (int64_t)slw_load64(value)
-                                               : (int64_t)(int32_t)slw_load32(value);
+      int64_t size = 0;
+      if (number_in(graph, &results[found.teller - first], &size) != SLW_OK) {
+        return SLW_ERROR_CALL;
+      }
       if (size < found.low || size > found.high) {
         graph->wrong_size = i;
         graph->sizes[graph->num_symbols] = size;

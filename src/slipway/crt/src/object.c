@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "slipway/error.h"
 #include "slipway/platform.h"
 
 /* tvm-ffi counts strong references in the low and weak ones in the high 32 bits; all strong
@@ -187,7 +188,15 @@ typedef struct {
 
 static int call_target(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   const function_object *self = handle;
-  return self->target.call(self->target.self, args, num_args, result);
+  int failed = self->target.call(self->target.self, args, num_args, result);
+#if !defined(SLW_STATIC) /* where tvm-ffi may be in the process */
+  /* It ends the process on a failure that left it no error to raise. */
+  if (failed != 0 && slw_error_is_elsewhere != NULL && slw_error_is_elsewhere() == 0) {
+    slw_error_set("ExecutionError",
+                  "the function failed without a reason: it returned an error and set none");
+  }
+#endif
+  return failed;
 }
 
 static void delete_function(void *self, int flags) {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError
+from slipway.errors import MissingPackageError, ModelError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType, flatten
@@ -55,7 +55,9 @@ def to_onnx(
     try:
         import onnx
     except ImportError as error:
-        raise ModelError(f"to_onnx needs the package onnx: {install_line('onnx')}") from error
+        raise MissingPackageError(
+            f"to_onnx needs the package onnx: {install_line('onnx')}"
+        ) from error
     function = relay_ir["main"] if isinstance(relay_ir, IRModule) else relay_ir
     if not isinstance(function, Function):
         raise ModelError(f"to_onnx takes a relay function, not a {type(function).__name__}")

@@ -170,14 +170,14 @@ def check_onnx(
 
 
 def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> SizeTrial:
-    """Read the model with these shapes; return how many nodes fail, and the outputs' shapes."""
+    """Read the model with these shapes; return the nodes that fail, and the outputs' shapes."""
     with import_budget(weights_bytes(like.proto, like.weights)):
         importer = _Importer(like.proto, like.weights, like.opset, True, like.constants)
         _, results = importer.survey(shapes, overrides)
     names = [o.name for o in importer.graph.output]
     pairs = zip(names, results, strict=False)  # fewer results where there are problems
     made = {name: value.tensor_type.shape for name, value in pairs if isinstance(value, Expr)}
-    return SizeTrial(len(importer.book.problems), made)
+    return SizeTrial(importer.book.problems, made)
 
 
 class _Poisoned(Exception):
@@ -529,4 +529,8 @@ def _key_of(node: Any) -> tuple[str, ...]:
 
 def _no_converter(node: Any) -> str:
     where = f" in the domain {node.domain!r}" if node.domain else ""
-    return f"there is no converter for it{where}"
+    told = f"there is no converter for it{where}"
+    if node.op_type == "ZipMap":
+        told += ", and its dictionaries are no tensors: skl2onnx leaves it out with options="
+        told += "{'zipmap': False}"
+    return told

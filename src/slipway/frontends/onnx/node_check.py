@@ -15,6 +15,7 @@ from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.attribute_check import check_attributes, check_axis, check_windows
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.functions import schema_of, type_proto
+from slipway.frontends.onnx.graph_check import names_read
 from slipway.frontends.onnx.isolated import objection
 from slipway.frontends.onnx.reader import onnx_package
 from slipway.frontends.onnx.values import Value
@@ -158,7 +159,8 @@ def objection_to(node: Any, values: Mapping[str, Value], opset: int) -> str:
     model = onnx.ModelProto(ir_version=10)
     model.graph.name = "node"
     model.graph.node.append(node)
-    for name in dict.fromkeys(n for n in node.input if n):
+    read = [n for n in names_read(node) if n in values]  # bodies read names from outside, too
+    for name in dict.fromkeys(n for n in (*node.input, *read) if n):
         value = values[name]
         info = model.graph.input.add()
         info.name = name

@@ -15,12 +15,14 @@ from typing import Any
 
 from slipway.errors import ModelError, OpenShapeError, SlipwayError, did_you_mean
 from slipway.frontends.onnx.reader import value_type
+from slipway.frontends.report import NodeReport
 from slipway.relay.dims import ANY, Dim, is_open
 
 CHANNELS = (1, 3, 4)
 IMAGES = ((224, 224), (320, 320), (48, 320), (32, 320), (640, 640), (32, 32), (28, 28))
 LENGTHS = (128, 16, 512, 576, 1024, 64, 256, 16000, 1)
 MAX_TRIALS = 12
+MAX_SHOWN = 3  # reasons why no size fits
 MAX_NODES_TRIED = 12_000  # nodes read in all the trials together
 
 Dims = tuple[Any, ...]  # ints, and names or "?" for what is open
@@ -34,7 +36,7 @@ class OpenSizes(Exception):
 class SizeTrial:
     """What came of reading the model with some shapes."""
 
-    problems: int
+    problems: Sequence[NodeReport]
     outputs: Mapping[str, tuple[Any, ...]]
 
 
@@ -150,11 +152,11 @@ def _open_shape_error(
         dims, _ = value_type(info.name, type_)
         if given.get(info.name) is None and any(not isinstance(d, int) for d in dims):
             open_inputs[info.name] = dims
-    shapes, left = _search(proto, open_inputs, given, trial)
+    shapes, left, problems = _search(proto, open_inputs, given, trial)
     listed = "; ".join(f"{n} ({', '.join(str(d) for d in s)})" for n, s in open_inputs.items())
     problem = f"the model leaves sizes of its inputs open: {listed}."
     if left:
-        problem += " None of the sizes tried fits the whole model; these come nearest."
+        problem += f" None of the sizes tried fits the whole model{_why(problems)}"
     shown = ", ".join(f"{name!r}: {shape}" for name, shape in shapes.items())
     advice = f"Pass shape={{{shown}}}, or relay.Any() for a size that is to stay open."
     sizes = chain.from_iterable(open_inputs.values())
@@ -165,23 +167,35 @@ def _open_shape_error(
 def _search(
     proto: Any, open_inputs: dict[str, Dims], given: dict[str, Any],
     trial: Callable[[dict[str, Any]], SizeTrial],
-) -> tuple[dict[str, Any], int]:  # fmt: skip
-    """Return the shapes, given ones included, with which fewest nodes fail, and how many do."""
+) -> tuple[dict[str, Any], int, Sequence[NodeReport]]:  # fmt: skip
+    """Return the shapes, given ones included, with which fewest nodes fail; how many; and why."""
     count = min(MAX_TRIALS, max(1, MAX_NODES_TRIED // max(len(proto.graph.node), 1)))
-    best: tuple[dict[str, Any], int] | None = None
+    best: tuple[dict[str, Any], int, Sequence[NodeReport]] | None = None
     for candidate in candidates(open_inputs, _named_sizes(proto, given))[:count]:
         shapes = {**given, **candidate}
         try:
             found = trial(shapes)
-            failed = found.problems + _clashes(proto, found.outputs, shapes)
+            problems = found.problems
+            failed = len(problems) + _clashes(proto, found.outputs, shapes)
         except SlipwayError:  # no size of the inputs mends it, or this one breaks the whole
+            problems = ()
             failed = len(proto.graph.node) + 1
         if best is None or failed < best[1]:
-            best = shapes, failed
+            best = shapes, failed, problems
         if not failed:
             break
     assert best is not None
     return best
+
+
+def _why(problems: Sequence[NodeReport]) -> str:
+    """Return the end of a sentence on the sizes that come nearest: what fails with them."""
+    if not problems:
+        return "; these come nearest."
+    kinds = {(one.kind, one.detail): one.name for one in reversed(problems)}
+    shown = [f"{kind} {name!r}: {why}" for (kind, why), name in list(kinds.items())[::-1]]
+    more = f"; and {len(shown) - MAX_SHOWN} more" if len(shown) > MAX_SHOWN else ""
+    return f". With these, which come nearest, {'; '.join(shown[:MAX_SHOWN])}{more}."
 
 
 def _clashes(proto: Any, outputs: Mapping[str, Dims], shapes: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ModelError, TypeInferenceError
+from slipway.errors import MissingPackageError, ModelError, TypeInferenceError
 from slipway.frontends.onnx.external_data import EXTERNAL, check_external_data, external_bytes
 from slipway.frontends.onnx.weights import without_large_weights
 from slipway.relay.types import TensorType
@@ -30,11 +30,11 @@ DTYPE_OF = {
 
 
 def onnx_package() -> Any:
-    """Return the onnx package.  Raises ModelError with the install command when it is missing."""
+    """Return the onnx package.  Raises MissingPackageError, with how to install it, without it."""
     try:
         import onnx
     except ImportError as error:
-        raise ModelError(
+        raise MissingPackageError(
             f"reading ONNX models needs the onnx package: {install_line('onnx')}"
         ) from error
     return onnx

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from slipway.errors import ArgumentTypeError, ArgumentValueError, ModelError, defects_named
+from slipway.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingPackageError,
+    ModelError,
+    defects_named,
+)
 from slipway.frontends.binding import check_input_names
 from slipway.frontends.onnx.importer import from_onnx
 from slipway.ir.function import IRModule
@@ -115,7 +121,7 @@ def _as_onnx(
     try:
         from tf2onnx import convert
     except ImportError as error:
-        raise ModelError(
+        raise MissingPackageError(
             "from_tensorflow needs TensorFlow and tf2onnx, which writes its graphs as ONNX: "
             f"pip install tensorflow tf2onnx ({error})"
         ) from None

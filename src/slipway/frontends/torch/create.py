@@ -86,6 +86,8 @@ def eye(node: NodeView) -> Any:
 def triangle(node: NodeView) -> Any:
     """The lower or upper triangle, zero elsewhere: a constant mask of axes that are known."""
     x = node.input()
+    if is_open(node.arg("diagonal", 0)):
+        return _along_open_diagonal(node, x)
     if any(map(is_open, x.tensor_type.shape[-2:])):
         return relay.trilu(x, int(node.arg("diagonal", 0)), node.kind == "triu")
     take_table(*x.tensor_type.shape[-2:])
@@ -95,6 +97,16 @@ def triangle(node: NodeView) -> Any:
     if x.tensor_type.dtype == "bool":
         return relay.logical_and(const(keep), x)
     return relay.where(const(keep), x, const(np.zeros((), x.tensor_type.dtype)))
+
+
+def _along_open_diagonal(node: NodeView, x: Expr) -> Any:
+    """Return a triangle whose diagonal is a size, as masks over a cache have it."""
+    rows, columns = x.tensor_type.shape[-2:]
+    row = relay.reshape(relay.arange(0, rows, 1, "int64"), (rows, 1))
+    distance = relay.subtract(relay.arange(0, columns, 1, "int64"), row)
+    compare = relay.less_equal if node.kind == "tril" else relay.greater_equal
+    keep = compare(distance, node.as_tensor(node.arg("diagonal"), "int64"))
+    return relay.where(keep, x, const(np.zeros((), x.tensor_type.dtype)))
 
 
 @converter("tril_indices", "triu_indices")

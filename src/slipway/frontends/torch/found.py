@@ -118,9 +118,9 @@ def unique(node: NodeView) -> Any:
         relay.reshape(found.inverse, x.tensor_type.shape),
         _sized(found.repeats, found.count, size),
     ]
-    asked = (True, node.arg("return_inverse", False), node.arg("return_counts", False))
+    wanted = (True, node.arg("return_inverse", False), node.arg("return_counts", False))
     empty = const(np.zeros(0, np.int64))
-    return [one if is_asked else empty for one, is_asked in zip(made, asked, strict=True)]
+    return [one if is_wanted else empty for one, is_wanted in zip(made, wanted, strict=True)]
 
 
 def repeated(node: NodeView, times: Expr) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, OpenShapeError
+from slipway.errors import MissingPackageError, ModelError, OpenShapeError
 from slipway.frontends.torch.archive import as_data
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
@@ -39,18 +39,20 @@ Info = tuple[str, tuple[int, ...], str]
 
 
 def torch_package() -> Any:
-    """Return torch.  Raises ModelError with the install command when it is missing or too old."""
+    """Return torch.  Raises MissingPackageError when it is missing or too old."""
     try:
         import torch
     except ImportError as error:
-        raise ModelError(
+        raise MissingPackageError(
             f"reading PyTorch models needs torch: {install_line('torch')} (on a machine "
             "without a GPU, from https://download.pytorch.org/whl/cpu)"
         ) from error
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < OLDEST:
         wanted = ".".join(map(str, OLDEST))
-        raise ModelError(f"torch {torch.__version__} is too old: torch {wanted} or newer is needed")
+        raise MissingPackageError(
+            f"torch {torch.__version__} is too old: torch {wanted} or newer is needed"
+        )
     return torch
 
 

@@ -156,8 +156,10 @@ _UNUSED = ("min_repeat_ms", "limit_zero_time_iterations", "cooldown_interval_ms"
 
 
 def create(
-    graph_json_str: str, libmod: Any, device: AnyDevice | None, dump_root: str | None = None
-) -> GraphModuleDebug:
+    graph_json_str: str, libmod: Any, device: AnyDevice | None = None,
+    dump_root: str | None = None, *, ctx: AnyDevice | None = None,
+) -> GraphModuleDebug:  # fmt: skip
     """Make such an executor from a graph's JSON and the library with its functions."""
+    device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
     made = graph_executor.create(graph_json_str, libmod, device)
     return GraphModuleDebug(made.module, device, graph_json_str, dump_root)

@@ -42,6 +42,7 @@ from slipway.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nh
 from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, softmax
 from slipway.topi.nn.padding import dilate, pad
 from slipway.topi.nn.pooling import adaptive_pool, global_pool, pool, pool2d
+from slipway.topi.nn.pooling_gradient import pool_grad
 from slipway.topi.nn.utils import get_pad_tuple, get_pad_tuple3d
 from slipway.topi.nn.winograd import (
     conv2d_winograd_nhwc,
@@ -95,6 +96,7 @@ __all__ = [
     "pad",
     "pool",
     "pool2d",
+    "pool_grad",
     "prelu",
     "relu",
     "scale_shift_nchw",

@@ -62,6 +62,7 @@ from slipway.topi.nn.pooling import adaptive_pool as adaptive_pool
 from slipway.topi.nn.pooling import global_pool as global_pool
 from slipway.topi.nn.pooling import pool as pool
 from slipway.topi.nn.pooling import pool2d as pool2d
+from slipway.topi.nn.pooling_gradient import pool_grad as pool_grad
 from slipway.topi.nn.utils import get_pad_tuple as get_pad_tuple
 from slipway.topi.nn.utils import get_pad_tuple3d as get_pad_tuple3d
 from slipway.topi.nn.winograd import conv2d_winograd_nhwc as conv2d_winograd_nhwc
@@ -133,6 +134,7 @@ __all__ = [
     "pool1d",
     "pool2d",
     "pool3d",
+    "pool_grad",
     "prelu",
     "relu",
     "scale_shift_nchw",

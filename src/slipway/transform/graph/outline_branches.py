@@ -107,8 +107,8 @@ def _count(call: Call, count: Expr, condition: Expr, is_taken: bool) -> Expr:
     type_ = call.args[1].checked_type
     assert isinstance(type_, TensorType)
     size = call.attrs.size
-    least = size.low if isinstance(size, SymbolDim) else size
-    low = Constant(np.full(type_.shape, least, type_.dtype))
+    minimum = size.low if isinstance(size, SymbolDim) else size
+    low = Constant(np.full(type_.shape, minimum, type_.dtype))
     where = op_registry.make("where")
     made: Expr = where(condition, count, low) if is_taken else where(condition, low, count)
     return made

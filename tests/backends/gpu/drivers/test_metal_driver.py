@@ -13,7 +13,7 @@ import textwrap
 
 import pytest
 from simulated import HEADERS
-from test_cuda_driver import PROGRAM
+from tests.backends.gpu.test_cuda_driver import PROGRAM
 
 from slipway.toolchain import zig
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import run_kernels
-import test_kernels
+from tests.backends.gpu import test_kernels
 
 import slipway as tvm
 from slipway.errors import ArgumentTypeError, ArgumentValueError, DeviceError, ExecutionError

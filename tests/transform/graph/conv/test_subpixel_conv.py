@@ -109,18 +109,60 @@ def test_each_rest_has_its_own_taps_where_that_saves_much(
 
 
 @pytest.mark.parametrize(
-    ("filters", "groups", "convolutions"),
-    [(1, 1, 1), (3, 1, 1), (17, 1, 1), (33, 1, 4), (64, 1, 4), (1, 3, 4)],
-)
-def test_few_filters_of_all_rests_fill_a_vector(filters, groups, convolutions):
-    x = relay.var("x", shape=(1, 3, 8, 8))
-    weight = relay.const(np.ones((3, filters, 3, 3), "float32"))
+    ("filters", "groups", "kernel", "convolutions", "last"),
+    [
+        (1, 1, 3, 1, "nn.contrib_column_sum"), (17, 1, 3, 1, "nn.contrib_column_sum"),
+        (33, 1, 3, 1, "nn.contrib_column_sum"), (64, 1, 3, 4, "nn.contrib_interleave"),
+        (1, 3, 3, 4, "nn.contrib_interleave"), (4, 1, 4, 1, "reshape"), (64, 1, 4, 1, "reshape"),
+        (3, 1, 5, 1, "strided_slice"), (33, 1, 9, 1, "strided_slice"),
+    ],
+)  # fmt: skip
+def test_the_way_with_the_fewest_vectors(filters, groups, kernel, convolutions, last):
+    x = relay.var("x", shape=(1, 3, 40, 40))
+    weight = relay.const(np.ones((3, filters, kernel, kernel), "float32"))
     before = relay.nn.conv2d_transpose(x, weight, strides=(2, 2), groups=groups).as_function()
     after = subpixel_conv(before, lanes=16)
     made = [
         e for e in post_order(after.body) if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
     ]
-    assert len(made) == convolutions
+    assert (len(made), after.body.op.name) == (convolutions, last)
+
+
+@pytest.mark.parametrize(
+    ("data", "kernel", "strides", "padding", "more"),
+    [
+        ((14,), (3,), 2, 1, 1), ((7, 9), (3, 3), 2, 1, 1), ((7, 9), (3, 2), (2, 3), 0, 0),
+        ((5, 6), (5, 4), 3, (2, 1), 0), ((5, 4), (3, 3), 2, (2, 3), (1, 0)),
+        ((4, 5), (2, 3), (5, 2), 0, (4, 1)), ((3, 4, 5), (3, 3, 3), 2, 1, 0),
+        ((1, 1), (3, 3), 2, 0, 0),
+    ],
+)  # fmt: skip
+def test_columns(data, kernel, strides, padding, more):
+    rng = np.random.default_rng(0)
+    count = len(data)
+    weight = rng.standard_normal((5, 3, *kernel)).astype("float32")
+    make = (relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose)
+    body = make[count - 1](
+        relay.var("x", shape=(2, 5, *data)), relay.const(weight), strides=strides, padding=padding,
+        output_padding=more,
+    )  # fmt: skip
+    before = body.as_function()
+    after = subpixel_conv(before, lanes=16)
+    names = [e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)]
+    assert names == [f"nn.conv{count}d", "nn.contrib_column_sum"]
+    x = rng.standard_normal((2, 5, *data)).astype("float32")
+    np.testing.assert_allclose(interpret(after, x), interpret(before, x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [{"dtype": "float16"}, {"open": True}])
+def test_no_columns_where_each_is_rounded_or_their_number_is_not_known(given):
+    size = relay.Any() if "open" in given else 14
+    dtype = given.get("dtype", "float32")
+    x = relay.var("x", shape=(1, 4, size, size), dtype=dtype)
+    weight = relay.const(np.ones((4, 1, 3, 3), dtype))
+    after = subpixel_conv(relay.nn.conv2d_transpose(x, weight, strides=2).as_function(), lanes=16)
+    names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
+    assert "nn.contrib_column_sum" not in names
 
 
 @pytest.mark.parametrize("groups", [1, 3])

@@ -59,6 +59,8 @@ typedef struct {
   uint32_t num_told;   /* symbols that results of operators tell, in the middle of a run */
   uint32_t wrong_size; /* the symbol that the last operator told a size out of its range; NONE: one
                           that gives an axis a size out of its bounds; num_symbols: none */
+  slw_status (*fetch)(const DLTensor *from, DLTensor *to); /* read what tells a size on another device;
+                                                              NULL: none does */
   uint32_t num_arenas; /* of a model on several devices; else 0 */
   const uint8_t *arenas_table;
   uint64_t arena_bytes;

@@ -21,6 +21,11 @@ SLW_API int slw_packed_time_evaluate(void *handle, const TVMFFIAny *args, int32_
 SLW_API int slw_packed_module_open(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);
 
+/** (address, object) -> function at the address, which keeps the object alive and never fails
+ * without an error, whatever the code there does */
+SLW_API int slw_packed_function(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                TVMFFIAny *result);
+
 /** (module, name) -> function, which keeps the module alive */
 SLW_API int slw_packed_module_get_function(void *handle, const TVMFFIAny *args, int32_t num_args,
                                            TVMFFIAny *result);

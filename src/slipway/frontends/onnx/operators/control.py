@@ -12,7 +12,7 @@ from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import mapped, tensors_of
 from slipway.frontends.onnx.while_loop import while_loop
 from slipway.frontends.steps import run_steps
-from slipway.relay.dims import is_open
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
@@ -100,7 +100,13 @@ def _counted_loop(node: NodeView, limit: Any, going: Any, most: int | None) -> l
         flag = const(bool(going.array.reshape(-1)[0]), "bool")
     else:
         flag = relay.reshape(relay.cast(going, "bool"), ())
-    return while_loop(node, number, flag, node.inputs[2:], most)
+    told = None if limit is None else node.sizes.of(limit)
+    open_iterations = None
+    if told is not None and told.size == 1 and isinstance(told.flat[0], SymbolDim):
+        high = told.flat[0].high
+        if high is not None and high <= MAX_STEPS and most in (None, high):
+            most, open_iterations = high, told.flat[0]
+    return while_loop(node, number, flag, node.inputs[2:], most, open_iterations)
 
 
 def _unrolled(node: NodeView, going: Any, limit: int) -> list[Any] | None:

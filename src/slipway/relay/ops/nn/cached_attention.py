@@ -153,7 +153,9 @@ def _kept(joining: Array, dtype: np.dtype[Any]) -> Any:
 def _compute(
     attrs: CachedAttentionAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
-    return cached_attention_kernel(attrs, inputs, out_types[0], lanes=1, tile=1, kind="serial")
+    return cached_attention_kernel(
+        attrs, inputs, out_types[0], lanes=1, tile=1, sums=1, kind="serial"
+    )
 
 
 def cached_attention_kernel(
@@ -162,12 +164,16 @@ def cached_attention_kernel(
     out: TensorType,
     lanes: int,
     tile: int,
+    sums: int,
     kind: str,
 ) -> list[Any]:
-    """Return the attention, in vectors of `lanes`, `tile` rows at a time."""
+    """Return the attention, in vectors of `lanes`, `tile` rows at a time.
+
+    Of values, at most `sums` vectors of weighted sums are made at a time.
+    """
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
-        return _Kernel(attrs, ins, outs[0], lanes, tile, kind).statement()
+        return _Kernel(attrs, ins, outs[0], lanes, tile, sums, kind).statement()
 
     return [te().extern([out.shape], inputs, statements, "T_cached_attention", [out.dtype])]
 
@@ -182,6 +188,7 @@ class _Kernel:
         out: Any,
         lanes: int,
         tile: int,
+        sums: int,
         kind: str,
     ) -> None:
         self.ib = ib = builder.create()
@@ -196,7 +203,7 @@ class _Kernel:
         self.group = int(heads) // self.shared
         self.lanes = lanes if self.block % lanes == 0 and self.size % lanes == 0 else 1
         self.v = Lanes(ib, self.lanes)
-        self.tile = tile
+        self.tile, self.sums = tile, sums
         self.factor = attrs.factor(int(size))
 
     def statement(self) -> Any:
@@ -337,7 +344,7 @@ class _Kernel:
     ) -> None:
         """Write the sums of values, each by its exponential."""
         ib, v, n, rows = self.ib, self.v, self.lanes, len(positions)
-        together = max(1, min(self.size // n, 16 // rows))  # vectors whose sums fit registers
+        together = max(1, min(self.size // n, self.sums // rows))
         while self.size // n % together:
             together -= 1
         with ib.for_range(0, self.size // n // together, "part") as part:

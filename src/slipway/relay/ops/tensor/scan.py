@@ -8,6 +8,8 @@ side.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,19 +73,22 @@ def _scan_slices(
 ) -> None:
     """Along an outer axis: slices of what lies inside, in vectors."""
     axis = attrs.axis % out.rank
-    *between, last = out.shape[axis + 1 :]
+    inside = out.shape[axis + 1 :]
+    between, whole, runs = inside[:-1], inside[-1:], _runs(inside[-1])
+    if not any(map(is_open, inside)):  # one run of elements, whatever the rows in it
+        between, whole, runs = (), inside, _covering(prod(inside))
     with nest(ib, out.shape[:axis], usual(out.size) >= WORTH_SHARING) as outer:
 
         def step(k: Any, before: Any) -> None:
             """Write slice `k`; `before` is the one that it adds to, None for the first."""
             with nest(ib, between) as inner:
-                for begin, lanes in _runs(last):
-                    chunks = (last - begin) // lanes
+                for begin, end, lanes in runs:
+                    chunks = (end - begin) // lanes
                     with (
                         ib.for_range(0, chunks, "c") as c,
                         ib.for_range(0, lanes, "v", kind="vectorize") as v,
                     ):
-                        at = (*inner, begin + c * lanes + v)
+                        at = (*inner, *_unravelled(begin + c * lanes + v, whole))
                         here = (*outer, k, *at)
                         if before is None:
                             y[here] = start if attrs.exclusive else x[here]
@@ -98,14 +103,36 @@ def _scan_slices(
             step(position, position + 1 if attrs.reverse else position - 1)
 
 
-def _runs(extent: int) -> list[tuple[int, int]]:
-    """Return (begin, lanes) of the vectors of an axis, and of what is left of it.
+def _unravelled(position: Any, extents: Sequence[int]) -> list[Any]:
+    """Return the indices of an element by its position; flat storage makes that of them again."""
+    found: list[Any] = []
+    for extent in reversed(extents[1:]):
+        found.insert(0, te().floormod(position, extent))
+        position = te().floordiv(position, extent)
+    return [position, *found]
+
+
+def _covering(count: int) -> list[tuple[int, int, int]]:
+    """Return (begin, end, lanes) of vectors over a run: the last may go over some once more."""
+    if count >= LANES:
+        whole = count // LANES * LANES
+        return [(0, whole, LANES)] + [(count - LANES, count, LANES)] * (whole < count)
+    runs, begin = [], 0
+    for lanes in (8, 4, 2, 1):
+        if begin + lanes <= count:
+            runs.append((begin, begin + lanes, lanes))
+            begin += lanes
+    return runs
+
+
+def _runs(extent: int) -> list[tuple[int, int, int]]:
+    """Return (begin, end, lanes) of the vectors of an axis, and of what is left of it.
 
     Of an axis that is open both: either may have no steps.
     """
     whole = extent // LANES * LANES
-    runs = ((0, LANES), (whole, 1))
-    return [run for run in runs if is_open(extent) or run[0] + run[1] <= extent]
+    runs = [(0, extent, LANES), (whole, extent, 1)]
+    return [run for run in runs if is_open(extent) or run[0] + run[2] <= extent]
 
 
 def _register(name: str, multiply: bool) -> OpDefinition:
@@ -169,6 +196,8 @@ def _register(name: str, multiply: bool) -> OpDefinition:
         ScanAttrs(1, False, True),
     ):
         definition.sample_case((3, 4), attrs=attrs)
+    definition.sample_case((3, 3, 7), attrs=ScanAttrs(0))  # 21 elements a step: a last vector
+    definition.sample_case((2, 3, 2, 1, 7), attrs=ScanAttrs(1, True, True))  # 14: 8, 4 and 2
     return definition
 
 

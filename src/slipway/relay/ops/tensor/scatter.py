@@ -8,6 +8,7 @@ Where updates are whole slices that replace others, one look serves all elements
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,7 +233,7 @@ def _nd_compute(attrs: ScatterAttrs, inputs: list[Any], out_types: list[TensorTy
     data, indices, updates = inputs
     (out,) = out_types
     depth, many = int(indices.shape[0]), [size_of(d) for d in indices.shape[1:]]
-    n = te().reduce_axis((0, int(np.prod(many, dtype=np.int64))), name="n")
+    n = te().reduce_axis((0, prod(many)), name="n")
 
     def hits(i: Sequence[Any]) -> Any:
         where = unflatten(n.var, many)

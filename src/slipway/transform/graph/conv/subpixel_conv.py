@@ -16,6 +16,10 @@ to be repeated.
 Dilated kernels are cut the same way: pixels of one remainder see taps as far apart as the stride
 over what stride and dilation have in common, and their convolution is dilated by the rest.  What
 they have in common keeps pixels apart that no tap touches: zeros, put in afterwards.
+
+Each of these multiplies zeros: of shorter kernels, around the data, in vectors that few filters do
+not fill.  Where that is much, the data is multiplied with all taps at once, as a convolution whose
+window is one pixel, and `nn.contrib_column_sum` adds up what meets at a pixel.
 """
 
 from __future__ import annotations
@@ -38,6 +42,8 @@ from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
+
+MOST_TAPS = 64  # of columns: what a pixel may get is unrolled
 
 
 def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -> Function:
@@ -78,6 +84,8 @@ def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
     with op_registry.span(call.span):
         if max(common) > 1:
             return _spread_apart(call, geometry, common, lanes, costs)
+        if _columns_pay(call, geometry, lanes, costs):
+            return _columns(call)
         if set(strides) == {1}:
             return _as_convolution(call, kernel.array)
         if set(attrs.dilation) != {1}:
@@ -251,6 +259,48 @@ def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
         return False
     pairs = [axis.products() for axis in geometry]
     return prod(one for one, _ in pairs) <= gain * prod(joint for _, joint in pairs)
+
+
+def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs) -> bool:
+    """Return whether products with all taps are much fewer vectors than convolutions' are."""
+    attrs, (data, kernel) = call.attrs, call.args
+    kinds = {data.tensor_type.dtype, kernel.tensor_type.dtype, call.tensor_type.dtype}
+    if kinds != {"float32"} or attrs.groups != 1 or lanes < 2 or has_open(data.tensor_type):
+        return False
+    _, filters, *window = kernel.tensor_type.shape
+    # Kernels of three taps have Winograd's algorithm, and pixels that get so many, or from far
+    # away, are slow to sum.
+    pairs_meet = all(k <= 2 * s for k, s in zip(window, attrs.strides, strict=True))
+    if prod(window) > MOST_TAPS or set(attrs.strides) == {1} or not pairs_meet:
+        return False
+    if set(attrs.dilation) != {1}:
+        return False
+    vectors = [-(-filters * n // lanes) for n in (1, prod(attrs.strides), prod(window))]
+    pairs = [axis.products() for axis in geometry]
+    apart, joint = (prod(each) for each in zip(*pairs, strict=True))
+    ways = [vectors[1] * joint / prod(attrs.strides)]
+    if all(axis.shares() for axis in geometry):
+        ways.append(vectors[0] * apart)
+    whole = vectors[2] * prod(axis.data for axis in geometry)
+    return bool(whole <= costs.subpixel_gain * min(ways))
+
+
+def _columns(call: Call) -> Expr:
+    """Products of each pixel of the data with all taps, and their sums."""
+    attrs, (data, weight) = call.attrs, call.args
+    assert isinstance(weight, Constant)
+    inputs, filters, *window = weight.array.shape
+    count, rows = len(window), filters * prod(window)
+    kernel = np.moveaxis(weight.array, 0, -1).reshape(rows, inputs, *(1,) * count)
+    products: Expr = op_registry.make(f"nn.conv{count}d")(
+        data, Constant(np.asarray(kernel, order="C")), channels=rows, kernel_size=(1,) * count,
+        out_dtype=attrs.out_dtype,
+    )  # fmt: skip
+    made: Expr = op_registry.make("nn.contrib_column_sum")(
+        products, window, attrs.strides, attrs.dilation, attrs.padding[:count],
+        call.tensor_type.shape[2:],
+    )  # fmt: skip
+    return made
 
 
 def _split(call: Any, geometry: Sequence[_Axis]) -> Expr | None:

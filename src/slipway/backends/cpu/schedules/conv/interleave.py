@@ -3,6 +3,7 @@
     for h.outer, h.phase, w.outer: unrolled w.phase: vectorized lane:
         out[h.outer * s + h.phase, w.outer * t + w.phase, lane] = parts[...][h.outer, w.outer, lane]
 
+Sums of columns are the same loops, with the columns that meet at a pixel in place of one part.
 No element asks which part has it, and none divides.  Lanes are the channels of a block, or without
 blocks the pixels of a row: what is stored then lies as far apart as the stride.
 """
@@ -28,13 +29,16 @@ from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.ops.packed.columns import ColumnSumAttrs
     from slipway.relay.ops.packed.interleave import InterleaveAttrs
     from slipway.target import Target
 
 _MOST_UNROLLED = 16  # stores of one step
 
 
-def _applies(attrs: InterleaveAttrs, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(
+    attrs: InterleaveAttrs | ColumnSumAttrs, in_types: Sequence[Type], target: Target
+) -> bool:
     return attrs.strides[-1] <= _MOST_UNROLLED
 
 
@@ -58,6 +62,14 @@ def _cost(problem: Problem, knobs: RowKnobs) -> float:
     return streamed_cycles(problem, knobs.lanes, 2)
 
 
+@register_strategy(
+    "nn.contrib_column_sum",
+    name="columns.rests",
+    applies=_applies,
+    default=_default,
+    space=_space,
+    cost=_cost,
+)
 @register_strategy(
     "nn.contrib_interleave", name="interleave.rests", applies=_applies,
     default=_default, space=_space, cost=_cost,
