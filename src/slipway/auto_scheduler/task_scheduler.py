@@ -21,6 +21,7 @@ from slipway.errors import TuningError
 from slipway.toolchain.tempdir import tempdir
 
 BATCH = 8
+LEAST = 2  # trials of a task, where few are shared by many: the first is the default itself
 POLICIES: dict[str, Callable[[], CostModel]] = {
     "default": XGBModel, "sketch.xgb": XGBModel, "sketch.random": RandomModel,
 }  # fmt: skip
@@ -90,7 +91,8 @@ class TaskScheduler:
         """
         del search_policy_params, adaptive_training
         policies = self._policies(search_policy)
-        size = min(BATCH, tune_option.num_measures_per_round)
+        share = tune_option.num_measure_trials // max(1, len(self.tasks))
+        size = min(BATCH, tune_option.num_measures_per_round, max(LEAST, share))
         self.tic = time.time()
         with tempdir() as folder:
             searches = [p.tuner.begin(tune_option.measuring, Path(folder.path)) for p in policies]
