@@ -189,8 +189,8 @@ class TemplateProject:
         for name, option in known.items():
             if "generate_project" in (option.get("required") or ()) and name not in options:
                 raise ArgumentValueError(
-                    f"the template {self._info['platform_name']!r} needs the option {name!r}: "
-                    f"{option.get('help')}"
+                    f"the template {self._info['platform_name']!r} needs the option {name!r}, "
+                    f"on the command line --option {name}=VALUE: {option.get('help')}"
                 )
 
     def generate_project(
