@@ -52,6 +52,7 @@ UNDONE = {
     "spread out": div(K, W) * W * H + mod(K, W) * H,
     "spread over planes": div(K, W) * W * H * H + mod(K, W) * H * H,
     "spread over two sizes": div(K, W) * W * H * W + mod(K, W) * W * H,
+    "the remainder before its factors": mod(K, W) * H * H + div(K, W) * W * H * H,
     "twice": div(K, W) * W + mod(K, W) + (div(H, W) * W + mod(H, W)) * 2,
 }
 
