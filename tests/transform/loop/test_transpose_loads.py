@@ -2,6 +2,7 @@
 
 import pytest
 
+from slipway.codegen.llvm.module import emit_kernel
 from slipway.ir import builder as ir_builder
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -60,3 +61,11 @@ def test_a_square_tile_is_read_by_rows(lanes, dtype):
 )  # fmt: skip
 def test_anything_else_stays(func):
     assert str(transpose_loads(func)) == str(func)
+
+
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_each_shuffle_of_two_vectors_is_one_instruction(lanes):
+    done = transpose_loads(tile(lanes, lanes))
+    shuffles = {id(n) for n in walk(done.body) if isinstance(n, E.Shuffle)}
+    text = emit_kernel("tile", done, Target("llvm"), "arena").text
+    assert text.count(" shufflevector ") == len(shuffles)
