@@ -131,10 +131,10 @@ def test_what_is_refused():
         relay.sized(x, count, relay.Dim("found", 0))
     state = relay.var("state", shape=(ROOM,))
     number = relay.sum(relay.cast(relay.greater(state, relay.const(0.0)), "int32"))
-    turn = state + relay.sum(relay.sized(state, number, size))
+    body = state + relay.sum(relay.sized(state, number, size))
     before = relay.var("before", shape=(ROOM,))
     going = relay.Function([before], relay.less(relay.sum(before), relay.const(9.0)))
-    inside = relay.while_loop(going, relay.Function([state], relay.Tuple([turn])), [x])[0]
+    inside = relay.while_loop(going, relay.Function([state], relay.Tuple([body])), [x])[0]
     with pytest.raises(LoweringError, match="is in a loop, where no size can be set"):
         relay.build(relay.Function([x], inside), "llvm")
     with pytest.raises(TypeInferenceError, match="it is one integer"):

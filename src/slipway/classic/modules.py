@@ -26,7 +26,7 @@ FOLDED: dict[str, str] = {
     "autotvm.tuner": "ga_tuner index_based_tuner tuner xgboost_tuner",
     "contrib.torch": "as_torch module optimize_torch pytorch_tvm",
     "ir": "attrs base op tensor_type type",
-    "meta_schedule": "default_config tune",
+    "meta_schedule": "default_config",
     "meta_schedule.builder": "builder local_builder",
     "meta_schedule.database": "database json_database memory_database",
     "meta_schedule.runner": "config local_runner rpc_runner",
@@ -105,7 +105,7 @@ COMPLETED: dict[str, str] = {
     "driver": "build_module tvmc",
     "exec": "rpc_proxy",
     "ir": "memory_pools",
-    "meta_schedule": "builder database relay_integration runner",
+    "meta_schedule": "builder database relay_integration runner tune utils",
     "micro": "model_library_format project session testing",
     "relay": (
         "annotation backend data_dep_optimization dataflow_pattern image nn quantize "
