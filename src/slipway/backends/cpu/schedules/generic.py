@@ -22,6 +22,7 @@ from slipway.backends.cpu.knobs import (
 )
 from slipway.backends.cpu.schedules.short_rows import short_row_lanes
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
+from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.stages import Loop, extent_of, fuse, inline_injective, shape_of, split
 from slipway.backends.strategy import Problem, register_pattern
 from slipway.codegen.math.table import constants_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 _OPEN_TASKS = 16  # of loops whose number of steps is open, before more of them are fused
-_MOST_CONSTANTS = 32  # of a function that registers may hold
 
 
 def schedule_elementwise_stage(
@@ -140,7 +140,7 @@ def _weight(node: Any, target: Target) -> int:
     if not isinstance(node, Call) or target.arch.startswith("x86"):
         return 1
     constants = constants_of(node.op)
-    return max(1, 4 * constants // 3) if constants <= _MOST_CONSTANTS else 1
+    return max(1, 4 * constants // 3) if constants <= vector_registers(target) else 1
 
 
 def _contains(index: Any, variable: Any) -> bool:
