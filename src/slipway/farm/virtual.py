@@ -21,6 +21,7 @@ from slipway.farm.process import Running, start
 from slipway.micro.board import find_board
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.toolchain import emulators, native
+from slipway.toolchain.link import write_file
 
 KINDS = ("aarch64", "armv7", "riscv64", "x86_64")
 START_S = 60.0
@@ -50,10 +51,7 @@ class VirtualFarm:
 
     def save(self) -> None:
         """Write down what runs, so that another process can end it."""
-        state = Path(self.folder) / STATE
-        part = state.with_suffix(".part")
-        part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
-        part.replace(state)
+        write_file(Path(self.folder) / STATE, json.dumps(asdict(self), indent=1).encode())
 
 
 def farm_folder() -> Path:

@@ -35,6 +35,7 @@ from typing import Any
 from slipway.errors import ArtifactError
 from slipway.libinfo import find_crt_include_path
 from slipway.micro.exports.port_templates import TEMPLATE_FILES
+from slipway.toolchain.link import write_file
 from slipway.toolchain.unpack import unpack_tar
 
 VERSION = 7
@@ -125,12 +126,7 @@ def write_model_library(library: ModelLibrary | Sequence[ModelLibrary], path: st
             else:
                 info.type, info.mode = tarfile.DIRTYPE, 0o755
                 archive.addfile(info)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(buffer.getvalue())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_file(path, buffer.getvalue())
     return path
 
 

@@ -1,0 +1,392 @@
+"""Operators of ai.onnx.ml as scikit-learn's models use them: scalers, encoders, classes, trees.
+
+Classes are numbers: labels that are texts have no tensor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
+
+
+def rows_of(node: NodeView) -> Any:
+    """Return the input as float32 with a row for each sample."""
+    if node.rank() not in (1, 2):
+        raise node.unsupported(f"its input is {node.type()}: a row for each sample is served")
+    x = relay.cast(node.input(0), "float32")
+    return relay.expand_dims(x, 0) if node.rank() == 1 else x
+
+
+def numbers_of(node: NodeView, name: str) -> np.ndarray[Any, Any]:
+    """Return a list of floats of the node as float32; empty where it is left out."""
+    return np.array(node.attr(name, ()), np.float32)
+
+
+@converter("ai.onnx.ml.Scaler")
+def scaler(node: NodeView) -> Any:
+    """Each column less its offset, times its factor."""
+    x = relay.cast(node.input(0), "float32")
+    width = node.type().shape[-1]
+    for name in ("offset", "scale"):
+        given = numbers_of(node, name)
+        if given.size not in (0, 1, width):
+            raise node.unsupported(f"{given.size} numbers in {name!r} for {width} columns")
+        if given.size:
+            x = (relay.subtract if name == "offset" else relay.multiply)(x, const(given))
+    return x
+
+
+@converter("ai.onnx.ml.Normalizer")
+def normalizer(node: NodeView) -> Any:
+    """Rows over their largest element, their sum of magnitudes, or their length; zeros stay."""
+    x = relay.cast(node.input(0), "float32")
+    norm = node.choice("norm", "MAX", {"MAX": 0, "L1": 1, "L2": 2})
+    last = node.rank() - 1
+    if norm == 0:
+        size = relay.max(x, last, True)
+    elif norm == 1:
+        size = relay.sum(relay.abs(x), last, True)
+    else:
+        size = relay.sqrt(relay.sum(relay.multiply(x, x), last, True))
+    return relay.divide(x, relay.where(relay.equal(size, const(0.0)), const(1.0), size))
+
+
+@converter("ai.onnx.ml.Imputer")
+def imputer(node: NodeView) -> Any:
+    """A number of the node's own in place of those that stand for nothing."""
+    x, dtype = node.input(0), node.type().dtype
+    kind = "floats" if dtype.startswith("float") else "int64s"
+    given = node.attr(f"imputed_value_{kind}", ())
+    if len(given) not in (1, node.type().shape[-1]):
+        raise node.unsupported(f"{len(given)} numbers for {node.type().shape[-1]} columns")
+    mark = node.attr(f"replaced_value_{kind[:-1]}", 0)
+    missing = relay.isnan(x) if np.isnan(mark) else relay.equal(x, node.like(mark))
+    return relay.where(missing, const(np.array(given, dtype)), x)
+
+
+@converter("ai.onnx.ml.FeatureVectorizer")
+def feature_vectorizer(node: NodeView) -> Any:
+    """The columns of all inputs, one after another."""
+    inputs = [relay.cast(node.input(i), "float32") for i in range(len(node.inputs))]
+    columns = [relay.expand_dims(x, 1) if x.tensor_type.rank == 1 else x for x in inputs]
+    return relay.concatenate(columns, 1)
+
+
+@converter("ai.onnx.ml.LabelEncoder")
+def label_encoder(node: NodeView) -> Any:
+    """What a table of numbers has for each element."""
+    tables = {}
+    for side in ("keys", "values"):
+        kinds = [k for k in ("int64s", "floats", "tensor") if node.attr(f"{side}_{k}") is not None]
+        if not kinds:
+            raise node.unsupported(f"its {side} are texts, which no tensor holds")
+        found = np.asarray(node.attr(f"{side}_{kinds[0]}"))
+        tables[side] = found.astype(np.float32 if found.dtype.kind == "f" else np.int64)
+    keys, values = tables["keys"], tables["values"]
+    if keys.size != values.size or not keys.size:
+        raise node.unsupported(f"it has {keys.size} keys and {values.size} values")
+    x = relay.expand_dims(relay.cast(node.input(0), str(keys.dtype)), node.rank())
+    hits = relay.equal(x, const(keys))
+    if keys.dtype.kind == "f":
+        nan = relay.logical_and(relay.isnan(x), const(np.isnan(keys)))
+        hits = relay.logical_or(hits, nan)
+    default = node.attr("default_tensor")
+    if default is None:
+        name, usual = ("default_float", 0.0) if values.dtype.kind == "f" else ("default_int64", -1)
+        default = node.attr(name, usual)
+    found_at = relay.take(const(values.reshape(-1)), relay.argmax(relay.cast(hits, "int8"), -1))
+    none = const(np.asarray(default).reshape(()).astype(values.dtype))
+    return relay.where(relay.any(hits, -1), found_at, none)
+
+
+@converter("ai.onnx.ml.OneHotEncoder")
+def one_hot_encoder(node: NodeView) -> Any:
+    """One where the element is a class, and zero elsewhere; of a number that is none, all zeros."""
+    classes = node.attr("cats_int64s")
+    if classes is None:
+        raise node.unsupported("its classes are texts, which no tensor holds")
+    if not node.attr("zeros", 1):
+        raise node.unsupported("zeros=0 refuses numbers that are no class when it runs")
+    x = relay.expand_dims(relay.cast(node.input(0), "int64"), node.rank())
+    return relay.cast(relay.equal(x, const(np.array(classes, np.int64))), "float32")
+
+
+def labels_of(node: NodeView, names: tuple[str, str]) -> np.ndarray[Any, Any]:
+    """Return the classes' numbers."""
+    numbers, texts = names
+    if node.attr(texts):
+        raise node.unsupported(
+            "its labels are texts, which no tensor holds: train it with numbers for classes"
+        )
+    found = np.array(node.attr(numbers, ()), np.int64)
+    if not found.size:
+        raise node.unsupported(f"its attribute {numbers!r} names no class")
+    return found
+
+
+def transformed(node: NodeView, scores: Any) -> Any:
+    """Return scores as `post_transform` wants them."""
+    kind = node.attr("post_transform", "NONE")
+    if kind == "NONE":
+        return scores
+    if kind == "LOGISTIC":
+        return relay.sigmoid(scores)
+    if kind == "SOFTMAX":
+        return relay.nn.softmax(scores, -1)
+    if kind == "SOFTMAX_ZERO":  # zeros stay zeros
+        zero = relay.equal(scores, const(0.0))
+        made = relay.exp(relay.subtract(scores, relay.max(scores, -1, True)))
+        made = relay.where(zero, const(0.0), made)
+        return relay.divide(made, relay.sum(made, -1, True))
+    raise node.unsupported(f"post_transform {kind!r}")
+
+
+def chosen(scores: Any, labels: np.ndarray[Any, Any]) -> Any:
+    """Return the label of the largest score of each row."""
+    return relay.take(const(labels), relay.argmax(scores, -1), mode="fast")
+
+
+def of_two(score: Any, labels: np.ndarray[Any, Any], middle: float, is_share: bool) -> list[Any]:
+    """Return label and scores of two classes where one score decides.
+
+    It is the second class's; of a share the first has the rest, else the first has its negative.
+    """
+    is_second = relay.greater(relay.reshape(score, (-1,)), const(np.float32(middle)))
+    label = relay.take(const(labels), relay.cast(is_second, "int64"), mode="fast")
+    first = relay.subtract(const(1.0), score) if is_share else relay.negative(score)
+    return [label, relay.concatenate([first, score], 1)]
+
+
+def logistic_pair(score: Any) -> Any:
+    """Return the probabilities of two classes of which a score speaks for the second."""
+    return relay.concatenate([relay.sigmoid(relay.negative(score)), relay.sigmoid(score)], 1)
+
+
+@converter("ai.onnx.ml.LinearClassifier")
+def linear_classifier(node: NodeView) -> Any:
+    """The class with the largest weighted sum of columns, and all sums."""
+    labels = labels_of(node, ("classlabels_ints", "classlabels_strings"))
+    factors, offsets = numbers_of(node, "coefficients"), numbers_of(node, "intercepts")
+    x = rows_of(node)
+    width = x.tensor_type.shape[-1]
+    count = offsets.size or (factors.size // width if isinstance(width, int) else 0)
+    if not count or factors.size != count * width or count not in (1, labels.size):
+        raise node.unsupported(
+            f"{factors.size} coefficients and {offsets.size} intercepts for {labels.size} classes "
+            f"and {node.type()}"
+        )
+    scores = relay.nn.dense(x, const(factors.reshape(count, width)))
+    if offsets.size:
+        scores = relay.add(scores, const(offsets))
+    if count == 1:
+        if labels.size != 2:
+            raise node.unsupported("one weighted sum decides between two classes only")
+        label, both = of_two(scores, labels, 0.0, True)
+        if node.attr("post_transform", "NONE") == "LOGISTIC":
+            both = logistic_pair(scores)
+        return [label, both]
+    return [chosen(scores, labels), transformed(node, scores)]
+
+
+@converter("ai.onnx.ml.SVMRegressor")
+def svm_regressor(node: NodeView) -> Any:
+    """The weighted sum of a row's likeness to each support vector."""
+    x, factors = rows_of(node), numbers_of(node, "coefficients")
+    count = node.attr("n_supports", 0)
+    vectors, offset = numbers_of(node, "support_vectors"), numbers_of(node, "rho")
+    kind = node.attr("kernel_type", "LINEAR")
+    width = x.tensor_type.shape[-1]
+    if not count:  # a linear one has its factors at once
+        vectors, factors, count = factors, np.ones(1, np.float32), 1
+    if vectors.size != count * width or factors.size != count or offset.size != 1:
+        raise node.unsupported(
+            f"{vectors.size} numbers of {count} support vectors of {width} columns, with "
+            f"{factors.size} coefficients"
+        )
+    vectors = vectors.reshape(count, width)
+    gamma, bias, degree = (*numbers_of(node, "kernel_params"), 0.0, 0.0, 0.0)[:3]
+    products = relay.nn.dense(x, const(vectors))
+    if kind in ("POLY", "SIGMOID"):
+        products = relay.multiply(products, const(np.float32(gamma))) + const(np.float32(bias))
+        power = const(np.float32(degree))
+        products = relay.power(products, power) if kind == "POLY" else relay.tanh(products)
+    elif kind == "RBF":
+        apart = relay.expand_dims(x, 1) - const(vectors[None])
+        squares = relay.sum(relay.multiply(apart, apart), -1)
+        products = relay.exp(relay.multiply(squares, const(np.float32(-gamma))))
+    elif kind != "LINEAR":
+        raise node.unsupported(f"kernel_type {kind!r}")
+    made = relay.nn.dense(products, const(factors.reshape(1, -1))) + const(offset)
+    if node.attr("one_class", 0):
+        one = const(np.float32(1.0))
+        made = relay.where(relay.greater(made, const(0.0)), one, relay.negative(one))
+    return transformed(node, made)
+
+
+# -- trees -------------------------------------------------------------------------------------
+
+_MODES = {
+    "BRANCH_LEQ": relay.less_equal, "BRANCH_LT": relay.less, "BRANCH_GTE": relay.greater_equal,
+    "BRANCH_GT": relay.greater, "BRANCH_EQ": relay.equal, "BRANCH_NEQ": relay.not_equal,
+}  # fmt: skip
+MAX_DEPTH = 256
+
+
+class Trees:
+    """The nodes of all trees in one table; a leaf leads to itself."""
+
+    def __init__(self, node: NodeView, targets: str, count: int) -> None:
+        self.node = node
+
+        def ints(name: str) -> np.ndarray[Any, Any]:
+            return np.array(node.attr(name, ()), np.int64)
+
+        trees, ids = ints("nodes_treeids"), ints("nodes_nodeids")
+        self.features, self.limits = ints("nodes_featureids"), numbers_of(node, "nodes_values")
+        self.modes = np.array(node.attr("nodes_modes", ()))
+        self.missing = ints("nodes_missing_value_tracks_true").astype(bool)
+        yes, no = ints("nodes_truenodeids"), ints("nodes_falsenodeids")
+        lengths = {each.size for each in (trees, ids, self.features, self.limits, yes, no)}
+        if lengths != {self.modes.size} or not trees.size or self.missing.size not in (0, ids.size):
+            raise node.unsupported(f"lists of its nodes have {sorted(lengths)} entries")
+        self.missing = self.missing if self.missing.size else np.zeros(ids.size, bool)
+        unknown = {*self.modes} - {"LEAF", *_MODES}
+        if unknown:
+            raise node.unsupported(f"nodes of the mode {', '.join(sorted(unknown))}")
+        position = {key: at for at, key in enumerate(zip(trees, ids, strict=True))}
+        itself = np.arange(ids.size)
+        leaf = self.modes == "LEAF"
+
+        def following(to: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            try:
+                return np.array(
+                    [
+                        at if end else position[tree, number]
+                        for at, tree, number, end in zip(itself, trees, to, leaf, strict=True)
+                    ]
+                )
+            except KeyError as error:
+                raise node.unsupported(f"there is no node (tree, number) {error}") from None
+
+        self.yes, self.no = following(yes), following(no)
+        self.features = np.where(leaf, 0, self.features)
+        self.roots = np.array([np.flatnonzero(trees == tree)[0] for tree in dict.fromkeys(trees)])
+        self.depth = self._depth(leaf)
+        self.weights = np.zeros((ids.size, count), np.float32)
+        self.says = np.zeros((ids.size, count), bool)  # whether a leaf has a weight for a target
+        parts = zip(
+            ints(f"{targets}_treeids"), ints(f"{targets}_nodeids"), ints(f"{targets}_ids"),
+            numbers_of(node, f"{targets}_weights"), strict=True,
+        )  # fmt: skip
+        try:
+            for tree, number, target, weight in parts:
+                if not 0 <= target < count:
+                    raise node.unsupported(f"{targets}_ids has {target}, and there are {count}")
+                self.weights[position[tree, number], target] += weight
+                self.says[position[tree, number], target] = True
+        except KeyError as error:
+            raise node.unsupported(f"there is no node (tree, number) {error}") from None
+
+    def _depth(self, leaf: np.ndarray[Any, Any]) -> int:
+        """Return how many steps lead from the roots to all leaves."""
+        here, steps = np.unique(self.roots), 0
+        while not leaf[here].all():
+            here, steps = np.unique(np.concatenate([self.yes[here], self.no[here]])), steps + 1
+            if steps > MAX_DEPTH:
+                raise self.node.unsupported(
+                    f"its trees are deeper than {MAX_DEPTH}, or lead back into themselves"
+                )
+        return steps
+
+    def leaves(self, x: Expr) -> Any:
+        """Return the leaf of each row in each tree."""
+        rows, width = x.tensor_type.shape
+        if int(self.features.max()) >= width or int(self.features.min()) < 0:
+            raise self.node.unsupported(
+                f"it reads column {int(self.features.max())} of {width} columns"
+            )
+        zeros = relay.zeros((rows, 1), "int32")
+        at = relay.add(zeros, const(self.roots.astype(np.int32).reshape(1, -1)))
+        tables = {
+            "feature": self.features, "yes": self.yes, "no": self.no, "limit": self.limits,
+            "missing": self.missing,
+        }  # fmt: skip
+        used = sorted({*self.modes} - {"LEAF"})
+        for mode in used[1:]:
+            tables[mode] = self.modes == mode
+        for _ in range(self.depth):
+
+            def of(name: str, at: Any = at) -> Any:
+                table = tables[name]
+                table = table.astype(np.int32) if table.dtype == np.int64 else table
+                return relay.take(const(table), at, mode="fast")
+
+            value = relay.gather(x, 1, of("feature"))
+            holds = _MODES[used[0]](value, of("limit"))
+            for mode in used[1:]:
+                holds = relay.where(of(mode), _MODES[mode](value, of("limit")), holds)
+            if self.missing.any():
+                nan = relay.logical_and(relay.isnan(value), of("missing"))
+                holds = relay.logical_or(holds, nan)
+            at = relay.where(holds, of("yes"), of("no"))
+        return at
+
+    def parts(self, x: Expr) -> Any:
+        """Return what each tree gives each row: rows, trees, targets."""
+        return relay.take(const(self.weights), self.leaves(x), 0, mode="fast")
+
+
+_TOGETHER = {"SUM": relay.sum, "AVERAGE": relay.mean, "MIN": relay.min, "MAX": relay.max}
+
+
+@converter("ai.onnx.ml.TreeEnsembleRegressor")
+def tree_ensemble_regressor(node: NodeView) -> Any:
+    """What the leaves of all trees give together."""
+    trees = Trees(node, "target", node.attr("n_targets", 1))
+    together = node.choice("aggregate_function", "SUM", _TOGETHER)
+    limit = {"MIN": np.inf, "MAX": -np.inf}.get(node.attr("aggregate_function", "SUM"))
+    if limit is not None:  # a leaf without a weight says nothing
+        trees.weights = np.where(trees.says, trees.weights, np.float32(limit))
+    made = together(trees.parts(rows_of(node)), 1)
+    if limit is not None:
+        made = relay.where(relay.isinf(made), const(0.0), made)
+    base = numbers_of(node, "base_values")
+    return transformed(node, relay.add(made, const(base)) if base.size else made)
+
+
+@converter("ai.onnx.ml.TreeEnsembleClassifier")
+def tree_ensemble_classifier(node: NodeView) -> Any:
+    """The class that the leaves of all trees give most, and what they give each."""
+    labels = labels_of(node, ("classlabels_int64s", "classlabels_strings"))
+    trees = Trees(node, "class", labels.size)
+    scores = relay.sum(trees.parts(rows_of(node)), 1)
+    base = numbers_of(node, "base_values")
+    ids = np.unique(np.array(node.attr("class_ids", ()), np.int64))
+    if labels.size == 2 and ids.size == 1:  # one number decides between two classes
+        if base.size > 1:
+            raise node.unsupported("base_values for both classes where weights are of one")
+        at, share = int(ids[0]), bool((trees.weights >= 0).all())
+        score = relay.strided_slice(scores, [0, at], [-1, 1], slice_mode="size")
+        score = relay.add(score, const(base)) if base.size else score
+        label, both = of_two(score, labels, 0.5 if share else 0.0, share)
+        kind = node.attr("post_transform", "NONE")
+        # As onnxruntime has it: weights of the second class leave the first one nothing, and of
+        # two numbers that are made of one no exponentials are taken.
+        if at and not base.size:
+            both = transformed(node, scores)
+        elif kind == "LOGISTIC":
+            both = logistic_pair(score)
+        elif not kind.startswith("SOFTMAX"):
+            both = transformed(node, both)
+        return [label, both]
+    if base.size:
+        scores = relay.add(scores, const(base))
+    return [chosen(scores, labels), transformed(node, scores)]

@@ -1,0 +1,204 @@
+"""Models of scikit-learn's kind: the operators of ai.onnx.ml, beside onnxruntime."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from graphs import helper, model
+
+import slipway as tvm
+from slipway import relay
+from slipway.errors import SlipwayError
+from slipway.relay.interpret import interpret
+
+ML = "ai.onnx.ml"
+RNG = np.random.default_rng(296)
+X = RNG.standard_normal((9, 5)).astype(np.float32)
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+
+
+def checked(kind, outputs=("y",), given=None, **attributes):
+    given = {"x": X} if given is None else given
+    node = helper.make_node(kind, [*given], [*outputs], domain=ML, **attributes)
+    proto = model([node], {n: (a.dtype.name, a.shape) for n, a in given.items()}, [*outputs])
+    if outputs[0] == "label" or "imputed_value_int64s" in attributes:
+        proto.graph.output[0].type.tensor_type.elem_type = 7
+    proto.opset_import.append(helper.make_opsetid(ML, 3))
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, given)
+    mod, _ = relay.frontend.from_onnx(proto)
+    got = interpret(mod, **given)
+    for one, other in zip(got if isinstance(got, list | tuple) else [got], want, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def forest(modes, targets, weights, prefix, trees=3, depth=3, ids=None):
+    """Return the attributes of random trees, some deeper than others."""
+    found = {
+        name: []
+        for name in (
+            "treeids",
+            "nodeids",
+            "featureids",
+            "values",
+            "modes",
+            "truenodeids",
+            "falsenodeids",
+            "missing_value_tracks_true",
+        )
+    }
+    given = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+
+    def grow(tree, left):
+        number = len([t for t in found["treeids"] if t == tree])
+        leaf = left == 0 or (left < depth and RNG.random() < 0.2)
+        row = (
+            tree,
+            number,
+            int(RNG.integers(5)),
+            float(X[RNG.integers(9), RNG.integers(5)]),
+            "LEAF" if leaf else str(RNG.choice(modes)),
+            0,
+            0,
+            int(RNG.integers(2)),
+        )
+        for name, value in zip(found, row, strict=True):
+            found[name].append(value)
+        at = len(found["treeids"]) - 1
+        if leaf:
+            for target in targets:
+                if prefix == "target" or RNG.random() < 0.8:
+                    values = (tree, number, target, float(weights()))
+                    for name, value in zip(given, values, strict=True):
+                        given[name].append(value)
+        else:
+            found["truenodeids"][at] = grow(tree, left - 1)
+            found["falsenodeids"][at] = grow(tree, left - 1)
+        return number
+
+    for tree in range(trees):
+        grow(tree, depth if tree else 1)
+    return {
+        **{f"nodes_{name}": values for name, values in found.items()},
+        **{f"{prefix}_{name}": values for name, values in given.items()},
+    }
+
+
+@pytest.mark.parametrize("modes", [MODES[:1], MODES[2:3], MODES])
+@pytest.mark.parametrize("together", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_forests_of_numbers(modes, together):
+    holes = X.copy()
+    holes[2, 1] = holes[7, 3] = np.nan
+    more = {} if together in ("MIN", "MAX") else {"base_values": [0.5, -1.0]}
+    trees = forest(modes, (0, 1) if together == "SUM" else (0, 0, 1, 1), RNG.normal, "target")
+    if together in ("MIN", "MAX", "AVERAGE"):  # a leaf that says nothing of a target counts there
+        trees = forest(modes, (0,), RNG.normal, "target")
+        more = {}
+    count = 2 if together == "SUM" else 1
+    checked(
+        "TreeEnsembleRegressor",
+        given={"x": holes if together == "SUM" else X},
+        n_targets=count,
+        aggregate_function=together,
+        **trees,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+def test_forests_of_classes(transform):
+    for classes, ids, weights in (
+        ([0, 1, 2], (0, 1, 2), RNG.random), ([3, 7], (1,), RNG.random), ([3, 7], (1,), RNG.normal),
+        ([0, 1], (0,), RNG.normal), ([0, 1], (0,), RNG.random),
+    ):  # fmt: skip
+        checked(
+            "TreeEnsembleClassifier",
+            ("label", "scores"),
+            classlabels_int64s=classes,
+            post_transform=transform,
+            **forest(MODES[:1], ids, weights, "class"),
+        )
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+def test_linear_classes(transform):
+    for classes, rows in (([0, 1, 2], 3), ([4, 2], 2), ([0, 1], 1)):
+        checked(
+            "LinearClassifier",
+            ("label", "scores"),
+            classlabels_ints=classes,
+            coefficients=RNG.standard_normal(5 * rows).tolist(),
+            intercepts=RNG.standard_normal(rows).tolist(),
+            post_transform=transform,
+        )
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_support_vectors(kernel):
+    given = {"rho": [0.25], "kernel_type": kernel, "kernel_params": [0.2, 0.5, 3.0]}
+    checked(
+        "SVMRegressor",
+        coefficients=RNG.standard_normal(4).tolist(),
+        n_supports=4,
+        support_vectors=RNG.standard_normal(20).tolist(),
+        **given,
+    )
+
+
+def test_what_comes_before_a_model():
+    checked("Scaler", offset=[0.5, 0.0, 1.0, 2.0, -1.0], scale=[2.0, 3.0, 4.0, 5.0, 6.0])
+    for norm in ("MAX", "L1", "L2"):
+        checked("Normalizer", given={"x": np.abs(X)}, norm=norm)
+    holes = X.copy()
+    holes[1, 2] = holes[3, 0] = np.nan
+    checked(
+        "Imputer",
+        given={"x": holes},
+        imputed_value_floats=[1.0, 2.0, 3.0, 4.0, 5.0],
+        replaced_value_float=float("nan"),
+    )
+    numbers = RNG.integers(-2, 3, (6, 2))
+    checked("Imputer", given={"x": numbers}, imputed_value_int64s=[9], replaced_value_int64=0)
+    checked("OneHotEncoder", given={"x": numbers[:, 0]}, cats_int64s=[-1, 0, 1], zeros=1)
+    checked(
+        "LabelEncoder",
+        given={"x": numbers},
+        keys_int64s=[-1, 0, 2],
+        values_floats=[0.5, 1.5, 2.5],
+        default_float=-7.0,
+    )
+    checked("FeatureVectorizer", given={"x": X, "z": X[:, :2].copy()}, inputdimensions=[5, 2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "why"),
+    [
+        ("LinearClassifier", {"classlabels_strings": ["a", "b"], "coefficients": [1.0] * 10},
+         "labels are texts.*train it with numbers"),
+        ("LinearClassifier", {"classlabels_ints": [0, 1], "coefficients": [1.0] * 7,
+                              "intercepts": [0.0, 1.0]}, "7 coefficients and 2 intercepts"),
+        ("Scaler", {"offset": [1.0, 2.0]}, "2 numbers in 'offset' for 5 columns"),
+        ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "its keys are texts"),
+        ("TreeEnsembleRegressor", {"nodes_treeids": [0], "nodes_nodeids": [0, 1]}, "lists of its"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(kind, attributes, why):
+    outputs = ["y", "z"][: 1 + kind.endswith("Classifier")]
+    proto = model([helper.make_node(kind, ["x"], outputs, domain=ML, **attributes)],
+                  {"x": ("float32", (9, 5))}, outputs)  # fmt: skip
+    proto.opset_import.append(helper.make_opsetid(ML, 3))
+    with pytest.raises(SlipwayError, match=why):
+        relay.frontend.from_onnx(proto)
+
+
+def test_trees_that_lead_back_are_refused():
+    loop = {
+        "nodes_treeids": [0, 0], "nodes_nodeids": [0, 1], "nodes_featureids": [0, 0],
+        "nodes_values": [0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ"],
+        "nodes_truenodeids": [1, 0], "nodes_falsenodeids": [1, 0], "target_treeids": [0],
+        "target_nodeids": [1], "target_ids": [0], "target_weights": [1.0],
+    }  # fmt: skip
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain=ML, n_targets=1, **loop)
+    proto = model([node], {"x": ("float32", (9, 5))}, ["y"])
+    proto.opset_import.append(helper.make_opsetid(ML, 3))
+    with pytest.raises(SlipwayError, match="lead back into themselves"):
+        tvm.relay.frontend.from_onnx(proto)
