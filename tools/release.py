@@ -141,7 +141,10 @@ def check_source(source: Path, wheel: Path, folder: Path) -> None:
     """Build the sdist as pip does; exits where its wheel holds other files than `wheel`."""
     unpacked = folder / "source"
     with tarfile.open(source) as archive:
-        archive.extractall(unpacked, filter="data")
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(unpacked, filter="data")
+        else:  # Debian's 3.11.2
+            archive.extractall(unpacked)
     (tree,) = unpacked.iterdir()
     again = built_wheel(tree, folder / "from-source")
     with zipfile.ZipFile(again) as one, zipfile.ZipFile(wheel) as other:

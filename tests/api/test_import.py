@@ -64,10 +64,10 @@ tvm.build(te.create_schedule(b.op), [a, b], target="llvm")
         for name in loaded
         if name.startswith((*graphs, "slipway.codegen.c.", "importlib.metadata"))
     ]
-    # What brings a package of modules along for every kernel is seen here (220 since the analyzer
-    # and the emitter of parallel loops are several files).
+    # What brings a package of modules along for every kernel is seen here (221 since the analyzer
+    # and the emitter of parallel loops are several files, and what is compiled once is told).
     own = [name for name in loaded if name.partition(".")[0] == "slipway"]
-    assert len(own) <= 220, f"{len(own)} modules for one kernel"
+    assert len(own) <= 221, f"{len(own)} modules for one kernel"
 
 
 def test_import_takes_less_than_300_ms():

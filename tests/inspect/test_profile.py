@@ -244,7 +244,7 @@ def test_what_is_not_known_is_not_shown(artifact, capsys):
     path = artifact.with_name("older.so")
     content = artifact.with_suffix(".so").read_bytes()
     path.write_bytes(content.replace(b'"operators":', b'"operatorz":'))
-    report = measure(path, Connection(), None, limits=True, number=1, repeat=1)
+    report = measure(path, Connection(), {}, limits=True, number=1, repeat=1)
     assert report.seconds > 0
     assert not report.measured
     assert not any(report.is_far(o) for o in report.operators)

@@ -28,7 +28,10 @@ FLOATS = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "float64": 1e-12
 
 
 # Which zero comes out of two is not defined; NumPy's power takes the root for the exponent 0.5.
-ANY_ZERO = {"clip", "maximum", "minimum", "nn.relu", "power", "vision.roi_align"}
+# A sum's zero has the sign of what the sum begins with.
+ANY_ZERO = {
+    "clip", "maximum", "minimum", "nn.relu", "power", "vision.roi_align", "nn.contrib_column_sum",
+}  # fmt: skip
 # Parameters are folded into the weights before, or into a factor and a shift.
 PARAMETERS = {"nn.batch_norm"}
 # The transforms subtract infinities: a NaN in the whole tile (docs/numerics.md).  Products of

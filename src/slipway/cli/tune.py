@@ -177,6 +177,8 @@ def tune(
     for name, value in (("--port", port), ("--baud", baud)):
         if value is not None:
             raise OptionError(f"{name} needs --board: the board that is there")
+    if transfer is not None:
+        without_effect("--transfer", "searches nothing", searched)
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
@@ -189,8 +191,6 @@ def tune(
         without_effect("--transfer", "without a device measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records, as_json)
         return
-    if transfer is not None:
-        without_effect("--transfer", "searches nothing", searched)
     known = Database(database or f"{model.stem}.tuning.sqlite")
     with builder_of(builders, build_timeout or 60.0) as builder:
         if transfer is not None:

@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError
-from slipway.toolchain import zig
+from slipway.toolchain import waiting, zig
 
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
@@ -265,8 +265,6 @@ def made_once(out: Path, build: Callable[[Path], object], what: str | None = Non
     if out.is_file():
         return out
     if what is not None:
-        from slipway.toolchain import waiting
-
         waiting.tell(f"Compiling {what}, once for all later runs ...")
     with ExitStack() as stack:
         with suppress(OSError):  # a full disk, which building meets too, or one without locks

@@ -30,10 +30,10 @@ Converter = Callable[["NodeView"], Any]
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.onnx.operators",
     (
-        "activation", "arithmetic", "block_weights", "classical", "control", "conv", "create",
-        "einsum", "indexing", "linalg", "matmul", "microsoft", "ml", "norm", "pool", "pool_indices",
-        "quant", "random", "recurrent", "reduce", "regions", "resize", "sequences", "shape",
-        "signal", "training", "transformer",
+        "activation", "arithmetic", "block_weights", "control", "conv", "create", "einsum",
+        "indexing", "linalg", "matmul", "microsoft", "ml.arithmetic", "ml.linear", "ml.trees",
+        "norm", "pool", "pool_indices", "quant", "random", "recurrent", "reduce", "regions",
+        "resize", "sequences", "shape", "signal", "training", "transformer",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for operators of ai.onnx, or of a domain written in front

@@ -1,0 +1,1 @@
+"""The domain ai.onnx.ml: what scikit-learn's models consist of."""
