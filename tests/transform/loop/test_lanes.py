@@ -310,6 +310,10 @@ def test_statements_that_lanes_share():
     made = vectorize_loop(PrimFunc((), loop, ())).body
     assert isinstance(made, S.AttrStmt)
     assert made.body.value.lanes == 16
+    nothing = S.For(V, ops.const(0), ops.const(16), S.ForKind.VECTORIZED,
+                    S.AttrStmt("note", V, ops.const(1), S.NOP))  # fmt: skip
+    made = vectorize_loop(PrimFunc((), nothing, ())).body
+    assert S.is_nop(made.body)
 
 
 def test_loads_at_places_that_differ_are_unrolled():
