@@ -220,3 +220,21 @@ def test_what_has_no_vector_form_stays_a_loop():
     run(func, x, y)
     i = np.arange(31)
     np.testing.assert_array_equal(y, np.where(i % 3 > 0, x[30 - i], x[i // 2]))
+
+
+@pytest.mark.parametrize("bound", [15, 16, 47, 48])
+@pytest.mark.parametrize("upper", [False, True])
+def test_bounds_of_the_vectors_are_those_of_the_loop(bound, upper):
+    """What is known of a loop's steps decides indices: the first and the last vector count."""
+
+    def body(a, i, n):
+        at = te.min(i, bound) if upper else te.max(te.min(i, n - 1), te.min(bound, n - 1))
+        return a[at] * 2.0
+
+    func = vectorized(body, low=49, high=64)
+    for size in (49, 63, 64):
+        x, y = np.arange(size, dtype="float32"), np.zeros(size, "float32")
+        run(func, x, y)
+        at = np.arange(size)
+        at = np.minimum(at, bound) if upper else np.maximum(at, bound)
+        np.testing.assert_array_equal(y, 2 * x[at])
