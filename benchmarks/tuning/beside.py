@@ -146,8 +146,8 @@ def onnx_model(layer, inputs):
         nodes.append(helper.make_node("MatMulInteger" if is_int8 else "MatMul", arguments, ["out"]))
     else:
         ports.append(helper.make_tensor_value_info("weight", of, weight_shape))
-        nodes.append(helper.make_node("Transpose", ["weight"], ["turned"], perm=[0, 2, 1]))
-        nodes.append(helper.make_node("MatMul", ["data", "turned"], ["out"]))
+        nodes.append(helper.make_node("Transpose", ["weight"], ["transposed"], perm=[0, 2, 1]))
+        nodes.append(helper.make_node("MatMul", ["data", "transposed"], ["out"]))
     constants = [] if kind == "batch_matmul" else [numpy_helper.from_array(weight, "weight")]
     if is_int8:
         nodes[0].input.append("zero")

@@ -67,13 +67,13 @@ def test_what_is_inlined_of_itself():
     a, v = te.placeholder((6, 4), name="a"), te.placeholder((4,), name="v")
     own = te.compute((6, 4), lambda i, j: a[i, j] + 1, name="own")
     rows = te.compute((6, 4), lambda i, j: own[i, j] * v[j], name="rows")
-    turned = te.compute((4, 6), lambda i, j: rows[j, i] * 2, name="turned")
+    transposed = te.compute((4, 6), lambda i, j: rows[j, i] * 2, name="transposed")
     k = te.reduce_axis((0, 6), "k")
-    total = te.compute((4,), lambda i: te.sum(turned[i, k], axis=k), name="total")
+    total = te.compute((4,), lambda i: te.sum(transposed[i, k], axis=k), name="total")
     out = te.compute((4,), lambda i: total[i] + 1, name="out")
     wanted = {
         "AutoInlineElemWise": [own], "AutoInlineBroadcast": [own, rows],
-        "AutoInlineInjective": [own, rows, turned],
+        "AutoInlineInjective": [own, rows, transposed],
     }  # fmt: skip
     data, scale = np.arange(24, dtype="float32").reshape(6, 4), np.arange(4, dtype="float32")
     for name, inlined in wanted.items():
@@ -84,6 +84,6 @@ def test_what_is_inlined_of_itself():
         tvm.build(s, [a, v, out], "llvm")(tvm.nd.array(data), tvm.nd.array(scale), made)
         np.testing.assert_allclose(made.numpy(), ((data + 1) * scale * 2).sum(0) + 1, rtol=1e-6)
     s = te.create_schedule(out.op)
-    s[turned].split(turned.op.axis[0], 2)  # has been scheduled, and stays
+    s[transposed].split(transposed.op.axis[0], 2)  # has been scheduled, and stays
     tvm.schedule.AutoInlineInjective(s)
-    assert s[turned].attach_type != INLINE
+    assert s[transposed].attach_type != INLINE

@@ -7,6 +7,7 @@ from graphs import helper, model
 
 import slipway as tvm
 from slipway import relay
+from slipway.contrib import graph_executor
 from slipway.errors import SlipwayError
 from slipway.relay.interpret import interpret
 
@@ -202,3 +203,27 @@ def test_trees_that_lead_back_are_refused():
     proto.opset_import.append(helper.make_opsetid(ML, 3))
     with pytest.raises(SlipwayError, match="lead back into themselves"):
         tvm.relay.frontend.from_onnx(proto)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_deep_trees_and_powers_are_compiled(target):
+    """A step of a tree stands in the next one several times: one kernel of all took minutes."""
+    trees = forest(MODES[:1], (0, 1), RNG.normal, "target", trees=4, depth=9)
+    vectors = {
+        "coefficients": RNG.standard_normal(4).tolist(), "n_supports": 4, "rho": [0.25],
+        "support_vectors": RNG.standard_normal(20).tolist(), "kernel_type": "POLY",
+        "kernel_params": [0.2, 0.5, 3.0],
+    }  # fmt: skip
+    for kind, given in (
+        ("TreeEnsembleRegressor", {"n_targets": 2, **trees}),
+        ("SVMRegressor", vectors),
+    ):
+        node = helper.make_node(kind, ["x"], ["y"], domain=ML, **given)
+        proto = model([node], {"x": ("float32", X.shape)}, ["y"])
+        proto.opset_import.append(helper.make_opsetid(ML, 3))
+        want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X})[0]
+        mod, _ = relay.frontend.from_onnx(proto)
+        module = graph_executor.GraphModule(relay.build(mod, target)["default"](tvm.cpu(0)))
+        module.set_input("x", X)
+        module.run()
+        np.testing.assert_allclose(module.get_output(0).numpy(), want, rtol=1e-5, atol=1e-5)

@@ -115,5 +115,5 @@ def _first_largest(
         number = ops.add(ops.mul(over[0].var, sizes[1]), over[1].var)
         return reducer((number, x(*position)), axis=over)
 
-    found, _ = compute(tuple(shape), element, "largest_place")
+    found, _ = compute(tuple(shape), element, "largest_index")
     return found  # type: ignore[no-any-return]
