@@ -28,6 +28,7 @@ class TensorSpec:
     largest: tuple[int, ...]
     # (low, high) of the values that mean something, where the model quantises what it is given.
     values: tuple[float, float] | None = None
+    labels: tuple[str, ...] = ()  # what an output's classes are called, where the model tells
 
     @property
     def is_open(self) -> bool:
@@ -51,6 +52,7 @@ def specs_of(described: Sequence[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
         TensorSpec(
             *(d["name"], tuple(d["shape"]), d["dtype"], tuple(d.get("largest", d["shape"]))),
             _values(d),
+            tuple(d.get("labels", ())),
         )
         for d in described
     )
