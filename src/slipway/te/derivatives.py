@@ -154,7 +154,7 @@ def _of_start(
                     f"te.gradient: {stage.op.name!r} starts from elements of "
                     f"{read.load.producer.op.name!r}: only a sum's start can be differentiated"
                 )
-            part = _part(stage, adjoint, more, list(stage.op.axes), ops.TRUE, read)
+            part = _part(stage, adjoint, more, stage.op.axis, ops.TRUE, read)
             yield read.load.producer, part
 
 
@@ -183,23 +183,24 @@ def _by_one_term(stage: Tensor, body: Reduce) -> PrimExpr:
     """
     (term,), combiner = body.source, body.combiner
     (identity,) = combiner.identity
-    own = [axis.var for axis in (*stage.op.axes, *body.axis)]
+    own = [axis.var for axis in (*stage.op.axis, *body.axis)]
+    spans = [(axis, axis.dom) for axis in body.axis if axis.dom is not None]
 
     def element(*i: PrimExpr) -> Any:
-        fresh = [R.reduce_axis(axis.dom, f"{axis.name}_o") for axis in body.axis]
-        places = dict(zip(own, [*i[: stage.ndim], *(axis.var for axis in fresh)], strict=True))
+        fresh = [R.reduce_axis(bounds, f"{axis.name}_o") for axis, bounds in spans]
+        positions = dict(zip(own, [*i[: stage.ndim], *(axis.var for axis in fresh)], strict=True))
         same = ops.all_of([
-            ops.equal(axis.var, ops.add(k, axis.dom.min))
-            for axis, k in zip(fresh, i[stage.ndim :], strict=True)
+            ops.equal(axis.var, ops.add(k, bounds.min))
+            for axis, (_, bounds), k in zip(fresh, spans, i[stage.ndim :], strict=True)
         ])  # fmt: skip
-        other = ops.select(same, identity, _substituted(term, places))
-        start = tuple(_substituted(value, places) for value in body.init)
-        condition = _substituted(body.condition, places)
+        other = ops.select(same, identity, _substituted(term, positions))
+        start = tuple(_substituted(value, positions) for value in body.init)
+        condition = _substituted(body.condition, positions)
         return Reduce(combiner, (other,), tuple(fresh), condition, 0, start)
 
-    shape = (*stage.shape, *(axis.extent for axis in body.axis))
+    shape = (*stage.shape, *(bounds.extent for _, bounds in spans))
     others = _made(shape, element, f"{stage.op.name}_others")
-    inside = [ops.sub(axis.var, axis.dom.min) for axis in body.axis]
+    inside = [ops.sub(axis.var, bounds.min) for axis, bounds in spans]
     one = PlaceholderOp("term", (), term.dtype).output(0)
     load = one()
     mapping = {load: term, combiner.rhs[0]: others(*own[: stage.ndim], *inside)}
