@@ -66,9 +66,11 @@ def _gradient_reference(attrs: PoolAttrs, out_grad: Array, data: Array, average:
 def _gradient_compute(attrs: PoolAttrs, inputs: list[Any], average: bool) -> list[Any]:
     from slipway.topi.nn.pooling_gradient import gradient_of_windows
 
-    kind = "avg" if average else "max"
-    options = (kind, attrs.ceil_mode, attrs.layout, attrs.count_include_pad)
-    return [gradient_of_windows(*inputs, attrs.pool_size, attrs.strides, attrs.padding, *options)]
+    out_grad, data = inputs
+    return [gradient_of_windows(
+        out_grad, data, attrs.pool_size, attrs.strides, attrs.padding, "avg" if average else "max",
+        attrs.ceil_mode, attrs.layout, attrs.count_include_pad,
+    )]  # fmt: skip
 
 
 def _register_gradient(average: bool) -> OpDefinition:
