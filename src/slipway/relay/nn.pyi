@@ -57,6 +57,8 @@ from slipway.relay.ops.nn.pool import global_max_pool3d as global_max_pool3d
 from slipway.relay.ops.nn.pool import max_pool1d as max_pool1d
 from slipway.relay.ops.nn.pool import max_pool2d as max_pool2d
 from slipway.relay.ops.nn.pool import max_pool3d as max_pool3d
+from slipway.relay.ops.nn.pool_grad import avg_pool2d_grad as avg_pool2d_grad
+from slipway.relay.ops.nn.pool_grad import max_pool2d_grad as max_pool2d_grad
 from slipway.relay.ops.nn.rotary import rotary_embedding as rotary_embedding
 from slipway.relay.ops.nn.softmax import log_softmax as log_softmax
 from slipway.relay.ops.nn.softmax import softmax as softmax
@@ -102,6 +104,7 @@ __all__ = [
     "attention_bias",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool2d_grad",
     "avg_pool3d",
     "batch_flatten",
     "batch_matmul",
@@ -167,6 +170,7 @@ __all__ = [
     "matmul",
     "max_pool1d",
     "max_pool2d",
+    "max_pool2d_grad",
     "max_pool3d",
     "mirror_pad",
     "nll_loss",

@@ -347,7 +347,7 @@ FAMILIES = (
     "nn.cached_attention", "packed.columns", "control", "qnn.conv", "nn.conv", "nn.conv_transpose",
     "tensor.create", "nn.dense", "image.detection", "packed.dot_pairs", "tensor.index",
     "packed.interleave", "tensor.join", "nn.float_parts", "nn.norm", "nn.pad", "nn.pool",
-    "qnn.pool", "packed.qnn_depthwise_packed", "random", "nn.correlation",
+    "qnn.pool", "packed.qnn_depthwise_packed", "random", "nn.correlation", "nn.pool_grad",
     "packed.qnn_packed", "packed.qnn_winograd", "recurrence", "tensor.reduce", "image.regions",
     "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",

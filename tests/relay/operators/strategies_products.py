@@ -5,6 +5,7 @@ from drawing import FLOATS, INTS, NUMBERS, OPS, Case, accepts
 from strategies import strategy
 
 from slipway.relay.ops.packed.winograd_images import padded_tiles
+from slipway.relay.types import TensorType
 
 
 def summed(d, name, attrs, shapes, among=FLOATS, terms=1, low=None, high=None):
@@ -130,6 +131,18 @@ def pool(d):
     terms = int(np.prod(window)) if "avg" in d.name else 0
     low, high = (-1000, 1000) if terms else (None, None)
     return Case((d.array(shape, dtype, low, high),), attrs, terms=terms)
+
+
+@strategy("nn.max_pool2d_grad", "nn.avg_pool2d_grad")
+def pool_gradient(d):
+    size, window, strides, _, padding = pool_window(d, 2)
+    layout = d.pick(["NCHW", "NHWC"])
+    attrs = OPS[d.name].attrs_type(window, strides, (1, 1), padding, layout, d.bool(), d.bool())
+    shape = arranged({"N": d.int(1, 2), "C": d.pick([1, 3, 8]), "H": size[0], "W": size[1]}, layout)
+    dtype = d.pick(FLOATS)
+    pooled = OPS[d.name.removesuffix("_grad")].infer(attrs, [TensorType(shape, dtype)])
+    terms = int(np.prod(window))
+    return Case((d.array(pooled.shape, dtype), d.array(shape, dtype)), attrs, terms=terms)
 
 
 @strategy(*(f"nn.{s}_{k}_pool{n}d" for s in ("global", "adaptive") for k in ("max", "avg")
