@@ -425,21 +425,27 @@ def _model(declared):
     """Return a product of a warp as a function that calls the model in `warp.h`."""
     result, symbol, given = declared.groups()
     kinds = given.split(", ")
-    of = {entry.llvm: name for name, entry in WARP_PRODUCTS.items()}
-    name = of[symbol.removeprefix("@llvm.nvvm.mma.")].replace(".", "_")
+    of = {}
+    for name, whole in WARP_PRODUCTS.items():
+        for entry in filter(None, (whole, whole.parts)):
+            of[entry.llvm] = name.replace(".", "_"), entry
+    name, entry = of[symbol.removeprefix("@llvm.nvvm.mma.")]
+    right, sums = entry.rows * entry.halves, (entry.rows + 1) * entry.halves
     lines = ["%r = alloca [10 x i32], align 16"]
     for at, kind in enumerate(kinds):
         lines.append(f"%p{at} = getelementptr i32, ptr %r, i64 {at}")
         lines.append(f"store {kind} %x{at}, ptr %p{at}")
-    lines.append(f"call void @slw_model_{name}(ptr %r, ptr %p4, ptr %p6)")
-    for at in range(4):
-        lines.append(f"%v{at} = load {kinds[6 + at]}, ptr %p{6 + at}")
+    model = f"slw_model_{name}" if entry.halves == 2 else f"slw_model_part_{name}"
+    lines.append(f"call void @{model}(ptr %r, ptr %p{right}, ptr %p{sums})")
+    for at in range(2 * entry.rows):
+        lines.append(f"%v{at} = load {kinds[sums + at]}, ptr %p{sums + at}")
         last = "poison" if at == 0 else f"%s{at - 1}"
-        lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[6 + at]} %v{at}, {at}")
-    body = "\n".join(f"{' ' * 4}{line}" for line in [*lines, f"ret {result} %s3"])
+        lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[sums + at]} %v{at}, {at}")
+    lines.append(f"ret {result} %s{2 * entry.rows - 1}")
+    body = "\n".join(f"{' ' * 4}{line}" for line in lines)
     arguments = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
     return (
-        f"declare void @slw_model_{name}(ptr, ptr, ptr)\n"
+        f"declare void @{model}(ptr, ptr, ptr)\n"
         f"define internal {result} @{symbol[6:]}({arguments}) noinline {{\n{body}\n}}"
     )
 

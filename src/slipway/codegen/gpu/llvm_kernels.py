@@ -23,7 +23,12 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
+from slipway.ir.instructions.warp_products import (
+    WARP_PRODUCTS,
+    emit_llvm,
+    instruction,
+    llvm_declaration,
+)
 from slipway.ir.instructions.warp_shuffles import in_words, width_of
 from slipway.ir.visit import walk
 from slipway.target import Target
@@ -57,6 +62,7 @@ class GpuMachine:
     - `copies`: calls of those to shared memory that go on while threads compute, with ``{bytes}``,
       ``{to}``, ``{from_}`` and ``{groups}``
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
+    - `version`: N of sm_N, which says what its matrix units take at once
     - `whole`: bytes whose multiples tensors begin at, or vectors are accessed element by element;
       0: vectors may be anywhere
     """
@@ -74,6 +80,7 @@ class GpuMachine:
     shuffle: ShuffleOfWords | None = None
     active: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
 
 
 _ATTRIBUTES = 'nounwind "no-builtins"'
@@ -275,7 +282,8 @@ class _Kernel(FunctionEmitter):
 
     def _call_warp_product(self, node: E.Call) -> str:
         pointers = [self.value(a) for a in node.args[1:]]
-        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        whole = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        entry = instruction(whole, self.machine.version)
         self.helpers.add(llvm_declaration(entry))
         emit_llvm(entry, pointers, self.w.put, self.w.do)
         return "0"
