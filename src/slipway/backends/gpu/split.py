@@ -130,7 +130,7 @@ class _Host:
 
     def _launch(self, kernel: DeviceKernel) -> S.Stmt:
         signature = kernel.signature
-        args = [self.workspaces.get(id(var), var) for var in kernel.params]
+        args: list[E.PrimExpr] = [self.workspaces.get(id(var), var) for var in kernel.params]
         given = kernel.dynamic_bytes
         if given is not None:
             signature += "s"
