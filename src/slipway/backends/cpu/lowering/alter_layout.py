@@ -45,7 +45,11 @@ from slipway.backends.cpu.lowering.layout_choice import (
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish
 from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_in
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
-from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
+from slipway.backends.cpu.lowering.winograd_choice import (
+    WinogradCosts,
+    small_is_direct,
+    winograd_tile,
+)
 from slipway.errors import TypeInferenceError
 from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay import op_registry
@@ -246,9 +250,10 @@ class _AlterLayout(BlockedReaders):
             if in_block < 4:  # transforms work on vectors of channels
                 in_block = best_block(data.shape[1], self.lanes)
             layouts = self.layouts(call, in_block, in_block, out_block)
-            return self.winograd_conv(call, layouts, tile)
-        # The kernel skips the channels that pad the data.
-        layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)
+            costs = small_is_direct(call, self.lanes, tile, self.core) if wish is None else None
+            return self.winograd_conv(call, layouts, tile, costs)
+        layouts = self.layouts(call, in_block, in_block, out_block)
+        layouts = layouts[0], self.direct_kernel(call, layouts), layouts[2]
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
 
     def takes_pairs(self, call: Call) -> bool:
@@ -307,20 +312,36 @@ class _AlterLayout(BlockedReaders):
         wanted = make(apart, [0], [channels // parts - zeros], axes=[2])
         return reshaped(wanted, (batch, channels - parts * zeros, *image))
 
-    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> Blocked:
-        definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
-        attrs_type: Any = definition.attrs_type
+    def winograd_conv(
+        self,
+        call: Call,
+        layouts: tuple[str, str, str],
+        tile: int,
+        costs: WinogradCosts | None = None,
+    ) -> Blocked:
+        """By tiles; with `costs` of both ways by size, the kernel in both forms."""
         key = id(call.args[1]), f"winograd {tile}"
         if key not in self.packed:
             packed = self.pack(call.args[1], "OIHW", layouts[1])
             make: Any = op_registry.make("nn.contrib_winograd_weight")
             self.packed[key] = make(packed, tile)
-        data = self.as_blocked(call.args[0], layouts[0])
-        attrs = attrs_type(
-            padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2]
-        )
-        made = definition(data, self.packed[key], attrs=attrs, span=call.span)
+        data, kernels = self.as_blocked(call.args[0], layouts[0]), [self.packed[key]]
+        about = {"padding": call.attrs.padding, "data_layout": layouts[0], "out_layout": layouts[2]}
+        name = "nn.contrib_conv2d_winograd_nchwc"
+        if costs is not None:
+            name, direct = "nn.contrib_conv2d_nchwc_by_size", self.direct_kernel(call, layouts)
+            kernels.insert(0, self.pack(call.args[1], "OIHW", direct))
+            about |= {"kernel_layout": direct, **costs.as_integers(tile)}
+        definition = op_registry.get(name)
+        attrs_type: Any = definition.attrs_type
+        made = definition(data, *kernels, attrs=attrs_type(**about), span=call.span)
         return Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
+
+    def direct_kernel(self, call: Call, layouts: tuple[str, str, str]) -> str:
+        """The layout of the kernel beside these; it skips the channels that pad the data."""
+        in_block, out_block = (parse_layout(x).block_of("C") for x in (layouts[0], layouts[2]))
+        read = gcd(call.args[0].tensor_type.shape[1], in_block)
+        return self.layouts(call, in_block, read, out_block)[1]
 
     def depthwise_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
