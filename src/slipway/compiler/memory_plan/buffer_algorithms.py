@@ -68,8 +68,8 @@ def place_buffers(
             "further one as pool_candidates"
         )
     infos = list(pools.values())
-    places = zip(ordered, *found, strict=True)
-    return {buffer: PoolAllocation(infos[pool], offset) for buffer, offset, pool in places}
+    allocations = zip(ordered, *found, strict=True)
+    return {buffer: PoolAllocation(infos[pool], offset) for buffer, offset, pool in allocations}
 
 
 def _pools_of(buffers: Sequence[BufferInfo]) -> dict[str, PoolInfo]:

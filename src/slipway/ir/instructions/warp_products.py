@@ -145,8 +145,8 @@ def emit_llvm(
             for number in range(COLUMNS * entry.rows):
                 value = put(f"extractvalue {result} {made}, {number}")
                 sums[row + number // COLUMNS][number % COLUMNS] = value
-    for places, values in zip(cells, sums, strict=True):
-        for cell, value in zip(places, values, strict=True):
+    for cells_of_row, values in zip(cells, sums, strict=True):
+        for cell, value in zip(cells_of_row, values, strict=True):
             do(f"store {of} {value}, ptr {cell}, align 4")
 
 
