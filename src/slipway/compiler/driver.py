@@ -37,6 +37,18 @@ def lower(
     return IRModule.from_functions(functions)
 
 
+def schedule_to_module(
+    sch: te.Schedule,
+    args: Sequence[Any] | None = None,
+    name: str = "main",
+    binds: Mapping[Any, Any] | None = None,
+) -> IRModule:
+    """Return the loops of a schedule as te makes them: `lower` in simple mode."""
+    if not isinstance(sch, te.Schedule):
+        raise ArgumentTypeError(f"schedule_to_module takes a te schedule, not {sch!r}")
+    return lower(sch, args, name, binds, simple_mode=True)
+
+
 def build(
     inputs: te.Schedule | PrimFunc | IRModule,
     args: Sequence[Any] | Target | str | None = None,
