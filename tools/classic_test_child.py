@@ -33,7 +33,8 @@ ABSENT = ("torchvision", "tensorflow", "mxnet", "cloudpickle", "PIL", "cv2", "gl
 
 
 # What tests import of TVM's own insides; one that uses it is left out.
-INSIDES = ("tvm.utils", "tvm.topi.cuda.conv3d_winograd", "tvm.te.hybrid.runtime", "tvm.hybrid.runtime",
+INSIDES = ("tvm.utils", "tvm.topi.cuda.conv3d_winograd", "tvm.te.hybrid.runtime",
+           "tvm.hybrid.runtime",
            "tvm.contrib.cuda_graph", "tvm.relay.qnn.op.legalizations",
            "relay.utils.assert_diagnostic", "utils.assert_diagnostic")  # fmt: skip
 
