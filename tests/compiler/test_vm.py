@@ -231,6 +231,18 @@ def test_a_library_alone_has_the_inputs_that_are_no_parameters(tmp_path):
             VirtualMachine(other, tvm.cpu())
 
 
+def test_segments_of_open_data_and_ids_are_as_many_as_the_ids_say():
+    data = relay.var("data", shape=(relay.Any(), relay.Any()))
+    ids = relay.var("ids", shape=(relay.Any(),), dtype="int32")
+    vm = VirtualMachine(relay.vm.compile(relay.segment_sum(data, ids)), tvm.cpu())
+    for given in ([0, 2, 0], [4]):
+        x = np.arange(3 * len(given), dtype=np.float32).reshape(len(given), 3)
+        wanted = np.zeros((max(given) + 1, 3), np.float32)
+        np.add.at(wanted, given, x)
+        found = vm.run(data=x, ids=np.array(given, np.int32))
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
 def test_runs_are_measured():
     x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(relay.Any(),))
     vm = VirtualMachine(relay.vm.compile(relay.Function([x], relay.exp(x))), tvm.cpu())
