@@ -48,6 +48,7 @@ def cases():
         lambda x, y: relay.reshape_like(x, y, 0, 2, 0, 1), [a, real(6, 9)], a.reshape(6, 4),
     )  # fmt: skip
     yield "slice_like", relay.slice_like, [a, real(1, 2, 4)], a[:1, :2]
+    yield "slice_like of fewer axes", relay.slice_like, [a, real(1, 2)], a[:1, :2]
     yield (
         "slice_like of axes",
         lambda x, y: relay.slice_like(x, y, axes=(-2,)), [a, real(9, 2, 9)], a[:, :2],
@@ -193,7 +194,8 @@ N = relay.var("n", shape=(2,), dtype="int32")
     ("build", "words"),
     [
         (lambda r: r.reshape_like(X, N), "'shape_like'.*cannot become"),
-        (lambda r: r.slice_like(X, N), "'shape_like'.*lacks an axis"),
+        (lambda r: r.slice_like(N, X), "'shape_like'.*has more axes than"),
+        (lambda r: r.slice_like(X, N, axes=(1,)), "'shape_like'.*lacks an axis"),
         (lambda r: r.collapse_sum_to(X, (5,)), "'shape'"),
         (lambda r: r.meshgrid([N], "yx"), "'indexing'.*'ij' or 'xy'"),
         (lambda r: r.unravel_index(X, (2,)), "'indices' must hold integers"),
