@@ -343,8 +343,9 @@ class KernelEmitter(CFunction):
             if name in self.dialect.externs:
                 return f"{name}({', '.join(self.expr(a, lane) for a in arguments)})"
         if node.op in ("call_extern", "call_pure_extern", "call_llvm_intrin", "hardware"):
+            called = getattr(node.args[0], "value", node.args[0])
             raise CodegenError(
-                f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"
+                f"{self.name}: kernels in {self.dialect.name} cannot call {called!r}"
             )
         if node.op == "warp_activemask":
             return self.dialect.active
