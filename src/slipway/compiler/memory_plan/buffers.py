@@ -1,7 +1,7 @@
 """Buffers that name what they may not overlap: the classic objects of ``tvm.tir.usmp``.
 
 A planner of one's own is a function ``f(buffers, memory_pressure)`` from a list of `BufferInfo` to
-a dict of `PoolAllocation`; `planned_by` asks it for the places of a program's blocks.
+a dict of `PoolAllocation`; `planned_by` asks it to place a program's blocks.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class PoolAllocation:
         return f"PoolAllocation({self.pool_info.pool_name!r}, {self.byte_offset})"
 
 
-Places = Mapping[BufferInfo, PoolAllocation]
-Algorithm = Callable[[list[BufferInfo], int], Places]
+Allocations = Mapping[BufferInfo, PoolAllocation]
+Algorithm = Callable[[list[BufferInfo], int], Allocations]
 REGISTERED = "tir.usmp.algo."
 
 
@@ -104,22 +104,25 @@ def planned_by(
         met = zip(buffers, blocks, strict=True)
         buffer.set_conflicts([b for b, o in met if o is not block and o.meets(block)])
     bound = lower_bound(blocks) if blocks else 0
-    places = algorithm(buffers, bound)
-    if not isinstance(places, Mapping):
+    allocations = algorithm(buffers, bound)
+    if not isinstance(allocations, Mapping):
         raise ArgumentTypeError(
-            f"the memory planner {name!r} returned {type(places).__name__}: it returns a dict of a "
+            f"the memory planner {name!r} returned {type(allocations).__name__}: it returns a dict of a "
             "PoolAllocation for each BufferInfo"
         )
     offsets, pool_of = [], []
     for buffer in buffers:
-        place = places.get(buffer)
-        if not isinstance(place, PoolAllocation) or place.pool_info.pool_name not in number_of:
+        allocation = allocations.get(buffer)
+        if (
+            not isinstance(allocation, PoolAllocation)
+            or allocation.pool_info.pool_name not in number_of
+        ):
             raise LoweringError(
-                f"the memory planner {name!r} gave {buffer.name_hint} the place {place!r}: it "
+                f"the memory planner {name!r} gave {buffer.name_hint} the place {allocation!r}: it "
                 "returns a PoolAllocation in one of pool_candidates for each buffer"
             )
-        offsets.append(int(place.byte_offset))
-        pool_of.append(number_of[place.pool_info.pool_name])
+        offsets.append(int(allocation.byte_offset))
+        pool_of.append(number_of[allocation.pool_info.pool_name])
     size = _needed(blocks, offsets, pool_of)
     result = Plan(
         tuple(blocks), tuple(offsets), size, bound, name,
