@@ -30,34 +30,25 @@ def test_buffers_that_meet_lie_apart(algorithm):
     ]
     for _ in range(120):
         meet(*rng.sample(buffers, 2))
-    allocations = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
-    assert set(allocations) == set(buffers)
-    ends = {
-        buffer: allocation.byte_offset + buffer.size_bytes
-        for buffer, allocation in allocations.items()
-    }
-    for buffer, allocation in allocations.items():
-        assert allocation.byte_offset.value % buffer.alignment.value == 0
-        assert allocation.pool_info is SLOW or ends[buffer].value <= 60_000
+    found = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
+    assert set(found) == set(buffers)
+    ends = {buffer: made.byte_offset + buffer.size_bytes for buffer, made in found.items()}
+    for buffer, made in found.items():
+        assert made.byte_offset.value % buffer.alignment.value == 0
+        assert made.pool_info is SLOW or ends[buffer].value <= 60_000
         for other in buffer.conflicts:
-            if allocations[other].pool_info is allocation.pool_info:
-                apart = (
-                    ends[other] <= allocation.byte_offset,
-                    ends[buffer] <= allocations[other].byte_offset,
-                )
+            if found[other].pool_info is made.pool_info:
+                apart = ends[other] <= made.byte_offset, ends[buffer] <= found[other].byte_offset
                 assert any(map(bool, apart))
-    assert {allocation.pool_info.pool_name for allocation in allocations.values()} == {
-        "fast",
-        "slow",
-    }
+    assert {made.pool_info.pool_name for made in found.values()} == {"fast", "slow"}
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_equal_buffers_are_placed_by_name(algorithm):
     a, b, c = buffers = [BufferInfo(name, 10, [SLOW]) for name in "abc"]
     meet(a, b), meet(b, c), meet(a, c)
-    allocations = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
-    assert [allocations[buffer].byte_offset for buffer in (c, b, a)] == [0, 10, 20]
+    found = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
+    assert [found[buffer].byte_offset for buffer in (c, b, a)] == [0, 10, 20]
 
 
 def test_what_fits_no_pool_or_is_no_buffer_is_told():
@@ -107,12 +98,12 @@ def test_a_registered_planner_places_a_models_tensors(planner):
     requests = []
 
     def one_after_the_other(buffers, memory_pressure):
-        allocations, offset = {}, 64
+        found, offset = {}, 64
         for buffer in buffers:
-            allocations[buffer] = PoolAllocation(buffer.pool_candidates[0], offset)
+            found[buffer] = PoolAllocation(buffer.pool_candidates[0], offset)
             offset += -(-buffer.size_bytes // 16) * 16
         requests.append((len(buffers), memory_pressure, offset))
-        return allocations
+        return found
 
     planner("in_a_row", one_after_the_other)
     plan = built("in_a_row").program.plan
