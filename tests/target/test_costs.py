@@ -86,6 +86,7 @@ NO_FITS = {
     "lowering/pack_blocks.py": {"MOST_VECTORS": "layouts of packed weights"},
     "lowering/move_activations.py": {"OFFSET": "between signed and unsigned bytes"},
     "lowering/pack_quantized.py": {"OFFSET": "between signed and unsigned bytes"},
+    "lowering/even_shifts.py": {"SIGN": "bits", "MOST": "bits", "UNKNOWN": "a range"},
     "lowering/narrow_rescale.py": {
         "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
     },

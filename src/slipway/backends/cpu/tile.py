@@ -125,7 +125,7 @@ def fma(target: Target, width: int = 1, temporaries: int = 0) -> MicroKernel:
     """
     if not _is_wasm(target):
         return MicroKernel(target, width, others=1 + temporaries)
-    product = 0 if target.has_feature("relaxed-simd") else 1
+    product = 1 if prefers_long_loops(target) else 0
     return MicroKernel(target, width, held=1, others=max(product, temporaries))
 
 
@@ -264,6 +264,14 @@ def vector_registers(target: Target) -> int:
 
 def _is_wasm(target: Target) -> bool:
     return target.parsed_triple.table == "wasm"
+
+
+def prefers_long_loops(target: Target) -> bool:
+    """Return whether instructions are what a step of a tile waits for, those of its loop included.
+
+    So it is in engines of WebAssembly, which unroll loops themselves, unless products are fused.
+    """
+    return _is_wasm(target) and not target.has_feature("relaxed-simd")
 
 
 def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) -> float:
