@@ -44,7 +44,7 @@ class OnBlocks:
         micro = fma(problem.target, max(1, self.block // lanes))
         step = micro.all_cycles(choose_tile(micro, positions, self.chunks), positions, self.chunks)
         taps = self.depth * prod(kernel.shape[2:])
-        return self.parts * taps * step + _moving(self.moved, problem.target)
+        return float(self.parts * taps * step + _moving(self.moved, problem.target))
 
 
 def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> bool:
