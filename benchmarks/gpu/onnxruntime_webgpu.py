@@ -5,6 +5,7 @@ of images freely (Mesa 22.3); Chromium's driver on the processor, SwiftShader, i
 ``VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json``, for it and for Slipway.
 """
 
+import functools
 import importlib.util
 import json
 import os
@@ -33,6 +34,12 @@ def device():
     return known[0] if known else None
 
 
+@functools.cache
+def tell(problem):
+    """Say once what the provider says of the driver."""
+    print(f"  onnxruntime-ep-webgpu: {problem}")
+
+
 def onnxruntime_on(case):
     """Return a function that runs a case, its kernels and what they move, as `counted` says.
 
@@ -57,7 +64,7 @@ def onnxruntime_on(case):
     try:
         plain = session()
     except onnxruntime.capi.onnxruntime_pybind11_state.EPFail as error:
-        print(f"  onnxruntime-ep-webgpu: {str(error).strip().rpartition(': ')[2]}")
+        tell(str(error).strip().rpartition(": ")[2])
         return None
     with tempfile.TemporaryDirectory() as folder:
         profiled = session(str(Path(folder, "profile")))
@@ -75,9 +82,14 @@ def counted(events, weights):
     nodes = [e for e in events if e.get("cat") == "Node" and e["name"].endswith("_kernel_time")]
     own = [e["args"] for e in nodes if "WebGpu" in e["args"].get("provider", "")]
     own = [args for args in own if args["op_name"] not in _NO_KERNEL]
-    known = {tuple(array.shape) for array in weights}
+    known = {array.shape for array in weights}
     moved = sum(array.nbytes for array in weights)
     for args in own:
-        for tensor in [*args["input_type_shape"], *args["output_type_shape"]]:
-            moved += sum(4 * prod(s) for s in tensor.values() if tuple(s) not in known)
+        shapes = [
+            [tuple(shape) for tensor in args[kind] for shape in tensor.values()]
+            for kind in ("input_type_shape", "output_type_shape")
+        ]
+        (image, *others), results = shapes
+        handed = [image, *(s for s in others if s not in known), *results]
+        moved += sum(4 * prod(shape) for shape in handed)
     return len(own), moved

@@ -20,7 +20,8 @@ class GpuCosts:
     - `busy_threads`, `busy_warps`: fewer leave units of a device without work; the second for
       instructions of whole warps.
     - `busy_rows`: from so many rows on, a thread for each keeps it busy.
-    - `tile_threads`: a thread's tile grows while there are so many threads.
+    - `tile_threads`, `tile_sums`: a thread's tile grows while there are so many threads, up to so
+      many sums of each.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -65,6 +66,7 @@ class GpuCosts:
     busy_warps: int = 512
     busy_rows: int = 4096
     tile_threads: int = 1024
+    tile_sums: int = 16
     full_block: int = 64
     full_warp_block: int = 128
 

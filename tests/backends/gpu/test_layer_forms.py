@@ -14,6 +14,8 @@ from run_kernels import OPENCL, random
 import slipway as tvm
 from slipway import relay
 from slipway.backends.gpu import winograd
+from slipway.backends.gpu.schedules.tile import tile_knobs
+from slipway.backends.strategy import Problem
 from slipway.contrib import graph_executor
 from slipway.target import Target
 
@@ -181,3 +183,24 @@ def test_a_product_of_matrices_is_computed_in_tiles():
 )
 def test_few_rows_short_sums_and_panels_in_shared_memory_take_rows(rows, depth, target):
     assert "nn_matmul" not in kernels(layer(rows, depth, 64, target)[0])
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "tile"),
+    [
+        (512, (56, 56), (4, 4)),
+        (512, (7, 7), (2, 7)),  # reads 9 for 14 products, where 4 x 1 reads 5 for 4
+        (96, (35, 35), (3, 5)),
+        (256, (14, 14), (8, 2)),
+        (5, (37, 41), (5, 1)),
+        (16, (7, 7), (1, 1)),  # of larger tiles there are too few
+    ],
+)
+def test_a_tile_is_the_one_that_reads_least(channels, size, tile):
+    out = relay.TensorType((1, channels, *size))
+    attrs = relay.nn.conv2d(
+        relay.var("x", shape=(1, 8, *size)), relay.const(random(channels, 8, 1, 1)),
+        channels=channels, kernel_size=(1, 1),
+    ).attrs  # fmt: skip
+    knobs = tile_knobs(Problem("nn.conv2d", attrs, (), (out,), OPENCL))
+    assert (knobs.rows, knobs.columns) == tile
