@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -36,6 +35,7 @@ from slipway.errors import (
     SlipwayError,
     ToolchainError,
 )
+from slipway.toolchain.tempdir import scratch
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
@@ -129,7 +129,7 @@ def fit(
     boards = [find_board(name) for name in names]
     need_output("--svg", svg, model)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
-    with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
+    with scratch("slipway-fit-") as folder:
         archives: dict[str, Path] = {}
 
         def archive_for(target: str) -> Path:
@@ -246,7 +246,7 @@ def create(
     options = {**({"board": board} if board else {}), **named}
     if project_type or template not in LIBRARIES:
         options["project_type"] = project_type or "example_project"
-    with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
+    with scratch("slipway-micro-") as folder:
         archive = model_archive(
             model,
             target or _target_of(board, template),

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway import autotvm
 from slipway.compiler.relay_build import build
 from slipway.errors import ArgumentTypeError, ArgumentValueError
@@ -18,6 +16,7 @@ from slipway.runtime.graph import debug_executor
 from slipway.runtime.graph.graph_executor import create
 from slipway.runtime.load import load_module
 from slipway.runtime.params import load_param_dict, save_param_dict
+from slipway.runtime.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.transform.context import PassContext
 
 if TYPE_CHECKING:
@@ -161,10 +160,10 @@ def GraphModule(num_inputs: int, num_outputs: int) -> Any:
             if shapes != self.shapes:
                 raise ArgumentTypeError(f"the module takes {self.shapes}, not {shapes}")
             for number, tensor in enumerate(given):
-                self.executor.set_input(number, tensor.detach().cpu().contiguous().numpy())
+                self.executor.set_input(number, array_of_tensor(tensor))
             self.executor.run()
             return [
-                torch.from_numpy(np.array(self.executor.get_output(i).numpy()))
+                tensor_of_array(self.executor.get_output(i).numpy())
                 for i in range(self.num_outputs)
             ]
 

@@ -56,9 +56,9 @@ _LAYOUT = SumsLayout(ROWS, COLUMNS, 16, 8, 8, 4)
 class WarpProduct:
     """One instruction; `llvm` is the end of LLVM's name, `ptx` of the assembler's.
 
-    `operand` is the type that LLVM's intrinsic takes for four bytes of `a` and `b`.  It
-    takes `halves` of the depth, and `rows`, at once.  Below sm_N, N the `lowest_version`, there is
-    none; `parts` is the instruction of which several are this one below sm_80, or None.
+    `operand` is the type that LLVM's intrinsic takes for four bytes of `a` and `b`.  It takes
+    `halves` of the depth, and `rows`, at once.  Below sm_N, N the `lowest_version`, there is none;
+    `parts` is the instruction of which several are this one below sm_80, or None.
     """
 
     name: str
