@@ -110,6 +110,38 @@ def test_products_of_any_extents(simulated, size):
     close(run(simulated, relay.nn.batch_matmul(*given, out_dtype="int32"), x=x, w=w), wanted)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+@pytest.mark.parametrize("lie", [(True, True), (True, False), (False, False)])
+def test_operands_that_lie_the_other_way(simulators, lie, dtype):
+    """Neighbours in memory are rows or columns there, and a thread gathers steps."""
+    out = "int32" if dtype == "int8" else "float32"
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (2, 40, 72), dtype), array(rng, (2, 72, 50), dtype)
+    wide = (x.astype("float64") @ w.astype("float64")).astype(out)
+    x = x.transpose(0, 2, 1).copy() if lie[0] else x
+    w = w.transpose(0, 2, 1).copy() if lie[1] else w
+    given = [var(name, *a.shape, dtype=dtype) for name, a in (("x", x), ("w", w))]
+    body = relay.nn.batch_matmul(*given, transpose_a=lie[0], transpose_b=lie[1], out_dtype=out)
+    simulator = simulators("ll")
+    simulator.enter()
+    found = run(simulator, body, x=x, w=w)
+    simulator.leave()
+    close(found, wide)
+
+
+def test_a_matmul_of_float16(simulators):
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (40, 64), "float16"), array(rng, (64, 48), "float16")
+    body = relay.nn.matmul(*(var(n, *a.shape, dtype="float16") for n, a in (("x", x), ("w", w))))
+    simulator = simulators("ll")
+    simulator.enter()
+    found = run(simulator, body, x=x, w=w)
+    simulator.leave()
+    np.testing.assert_allclose(
+        found, x.astype("float32") @ w.astype("float32"), rtol=2e-3, atol=2e-3
+    )
+
+
 @pytest.mark.parametrize(
     "knobs", [(64, 64, 8, 8), (128, 32, 4, 8), (32, 128, 4, 4), (64, 64, 2, 8)]
 )

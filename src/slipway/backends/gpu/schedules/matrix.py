@@ -24,7 +24,12 @@ from slipway import dtypes, te
 from slipway.backends.gpu.banks import at_once, parts_beside, rows_apart
 from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
-from slipway.backends.gpu.schedules.shared import Sizes, panel_product, product_sizes
+from slipway.backends.gpu.schedules.shared import (
+    Sizes,
+    any_product_sizes,
+    panel_product,
+    steps_beside,
+)
 from slipway.backends.gpu.schedules.shared_conv import Geometry, conv_operands
 from slipway.backends.gpu.schedules.warp_product import (
     MatrixProduct,
@@ -120,8 +125,8 @@ def _entry(in_types: Sequence[Any], out: str, target: Target, swap: bool) -> Mat
 
 
 def _product_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
-    sizes = product_sizes(in_types, attrs)
-    return None if sizes is None else (sizes, False)
+    sizes = any_product_sizes(in_types, attrs)
+    return None if sizes is None or len(in_types[0].shape) > 3 else (sizes, False)
 
 
 def _conv_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
@@ -218,20 +223,23 @@ def compute_matrix(
     problem: Problem, inputs: Sequence[te.Tensor], knobs: MatrixKnobs
 ) -> list[te.Tensor]:
     """The stages of a dense layer or a batch of products."""
-    sizes = product_sizes(problem.in_types, problem.attrs)
+    sizes = any_product_sizes(problem.in_types, problem.attrs)
     (out,) = problem.out_types
     entry = _entry(problem.in_types, out.dtype, problem.target, False)
     assert sizes is not None
     assert entry is not None
 
-    def element(of: te.Tensor) -> Element:
-        if of.ndim == 2:
-            return lambda g, i, k: of(i, k)
-        alone = ops.as_int(of.shape[0]) == 1
-        return lambda g, i, k: of(0 if alone else g, i, k)
+    def element(of: te.Tensor, by_step: bool) -> Element:
+        alone = of.ndim == 3 and ops.as_int(of.shape[0]) == 1
 
-    left, right = inputs
-    products = _stages(sizes, MatrixSides(element(left), element(right)), entry, knobs)
+        def at(g: PrimExpr, i: PrimExpr, k: PrimExpr) -> Any:
+            batch = [0 if alone else g] if of.ndim == 3 else []
+            return of(*batch, *((i, k) if by_step else (k, i)))
+
+        return at
+
+    sides = MatrixSides(*map(element, inputs, steps_beside(problem.attrs)))
+    products = _stages(sizes, sides, entry, knobs)
 
     def at(*index: PrimExpr) -> Any:
         return products(*([0] * (3 - len(index))), *index)
@@ -311,7 +319,8 @@ def _fetches(problem: Problem) -> tuple[Fetch, Fetch]:
         run = geometry.columns_by_step and geometry.kernel["I"] % together == 0
         pair = Fetch(geometry.columns_by_step, together if run else 1), weights
         return pair[::-1] if swap else pair
-    return Fetch(True, together), Fetch(True, together)
+    left, right = steps_beside(problem.attrs)
+    return Fetch(left, together if left else 1), Fetch(right, together if right else 1)
 
 
 class _Tiles:
@@ -434,7 +443,8 @@ class _Tiles:
         return max(ANY_GPU.bank_bytes, whole)
 
 
-_PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
+_CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 OPERATORS = (*_PRODUCTS, *_CONVOLUTIONS)
 for _names, _compute in ((_PRODUCTS, compute_matrix), (_CONVOLUTIONS, compute_conv)):
     register_strategy(
