@@ -93,7 +93,7 @@ _TAGS: dict[str, dict[str, Any]] = {
     "intel/arc-a770": _gpu("opencl", 1024, 65536, 8, device="intel_graphics"),
     **{f"amd/radeon-rx-{name}": _gpu("vulkan", 1024, 32768, 32) for name in (
         "6600", "6800", "6900-xt", "7600", "7800-xt", "7900-xtx")},
-    **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32) for chip in (
+    **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32, simdgroup_matrix=True) for chip in (
         "m1", "m2", "m3", "m4", "a14", "a15", "a16", "a17-pro")},
     "nvidia/nvidia-h100": _cuda("sm_90a"),
     "nvidia/nvidia-h200": _cuda("sm_90a"),
