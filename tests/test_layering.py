@@ -412,6 +412,7 @@ LATE_MODULES = {
     ("slipway.micro.model_library_format", "slipway.micro.model_contents"): "the same",
     ("slipway.relay.expr", "slipway.runtime.ndarray"): "a graph needs no runtime",
     ("slipway.relay.ops.packed.qnn_packed", "slipway.te"): "a graph is built without loops",
+    ("slipway.relay.ops.nn.pool_grad", "slipway.topi"): "a graph is built without loops",
     ("slipway.relay.ops.tensor.tensors", "slipway.te"): "a graph is built without loops",
     ("slipway.relay.op", "slipway.relay.op"): "its name op is the module itself",
     ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",

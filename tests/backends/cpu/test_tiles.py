@@ -50,6 +50,17 @@ def test_all_values_of_a_step_fit_the_registers_of_an_engine(words, product, til
     assert choose_tile(fma(target), 144, 12) == tile
 
 
+@pytest.mark.parametrize("words", ["", " -mattr=+relaxed-simd"])
+def test_steps_are_unrolled_while_their_operands_fit_the_registers(words):
+    """A product of integers takes a register, fused or not, and 15 do not hold a second step."""
+    engine = fma(Target("llvm -mtriple=wasm32" + words), temporaries=1)
+    assert choose_tile(engine, 100, 8) == Tile(4, 2)
+    assert engine.most_steps(Tile(4, 2), 2) == engine.most_steps(Tile(3, 2), 2) == 1
+    assert engine.most_steps(Tile(2, 2), 4) == 2
+    assert engine.most_steps(Tile(1, 1), 16) == 6
+    assert fma(WIDE).most_steps(Tile(3, 2), 2) == 2  # it loads what it multiplies next
+
+
 def test_the_number_of_cores_cuts_no_layer():
     """Threads share its tiles when it runs, each a stretch of them."""
     tile = Tile(14, 2)

@@ -74,6 +74,14 @@ class MicroKernel:
         weights = across if self.weights is None else self.weights
         return high * (across + self.held) + weights + self.others
 
+    def most_steps(self, tile: Tile, steps: int) -> int:
+        """Return how many of `steps` are unrolled: with `held`, those whose operands all fit."""
+        if not self.held:
+            return steps
+        operands = tile.rows // self.side * self.held + tile.vectors * self.width
+        left = vector_registers(self.target) - self.registers(tile)
+        return max(1, min(steps, 1 + left // operands))
+
     def tiles(self, rows: int, chunks: int) -> Iterator[Tile]:
         """All tiles of `rows` by `chunks` or less that fit the registers; at least the smallest."""
         room, side = vector_registers(self.target), self.side
@@ -118,7 +126,7 @@ def fma(target: Target, width: int = 1, temporaries: int = 0) -> MicroKernel:
     if not _is_wasm(target):
         return MicroKernel(target, width, others=1 + temporaries)
     product = 0 if target.has_feature("relaxed-simd") else 1
-    return MicroKernel(target, width, held=1, others=product + temporaries)
+    return MicroKernel(target, width, held=1, others=max(product, temporaries))
 
 
 def lane_indexed_fma(target: Target, width: int = 1) -> MicroKernel:

@@ -61,6 +61,7 @@ CUDA = Dialect(
     scalar="{type} {name}",
     spaces={"global": "", "shared": "", "local": ""},
     shared="__shared__ __align__(16) ",
+    dynamic_declared="extern __shared__ __align__(16) uint8_t slw_dynamic[];",
     indices={f"{kind}Idx.{a}": f"(int32_t){kind}Idx.{a}" for kind in ("block", "thread")
              for a in AXES},
     barrier="__syncthreads();",

@@ -22,6 +22,8 @@ class Dialect:
     - `spaces`: words in front of the type that a pointer points to, for memory that is "global",
       "shared" or "local"
     - `shared`: words in front of a declaration of memory that a block shares
+    - `dynamic_declared`: declares the shared memory that a launch gives (dynamic_shared.py);
+      `dynamic_parameter`: the parameter of a kernel that it is
     - `indices`: the number of a block or a thread along an axis
     - `function`: words in front of a function that kernels call
     - `builtins`: the language's functions for intrinsics on float32 and float64
@@ -63,6 +65,8 @@ class Dialect:
     has_warp_products: bool = False
     shuffles: Mapping[str, str] = field(default_factory=dict)
     active: str = "0xffffffffu"
+    dynamic_declared: str = ""
+    dynamic_parameter: str = ""
     copies: str = ""
     lane: str = ""
     exchange: str = ""

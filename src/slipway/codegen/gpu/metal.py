@@ -42,6 +42,7 @@ METAL = Dialect(
     scalar="constant {type}& {name} [[buffer({number})]]",
     spaces={"global": "device ", "shared": "threadgroup ", "local": "thread "},
     shared="threadgroup ",
+    dynamic_parameter="threadgroup uint8_t* slw_dynamic [[threadgroup(0)]]",
     indices={
         f"{kind}Idx.{a}": f"(int32_t)slw_{kind}.{a}" for kind in ("block", "thread") for a in AXES
     },

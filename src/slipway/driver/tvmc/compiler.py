@@ -9,12 +9,15 @@ from typing import Any
 
 from slipway.compiler.relay_build import build
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
+from slipway.driver.tvmc.transform import convert_graph_layout, convert_to_mixed_precision
 from slipway.errors import NotAvailableError, did_you_mean
+from slipway.ir.memory_pools import WorkspaceMemoryPools
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.relay.backend import Executor, Runtime
 from slipway.target.target import Target
 from slipway.transform.context import PassContext
 from slipway.transform.graph.classic import ConvertLayout
+from slipway.transform.instruments import PassInstrument, PassTimingInstrument
 
 _LAID_OUT = ("nn.conv2d", "nn.conv1d", "nn.conv3d")
 _SHORTER = {"NHWC": "NWC", "NCHW": "NCW"}
@@ -36,18 +39,27 @@ def compile_model(
     output_format: str = "so",
     dump_code: Sequence[str] | str | None = None,
     target_host: str | None = None,
-    desired_layout: str | None = None,
+    desired_layout: str | Sequence[str] | None = None,
     disabled_pass: Sequence[str] | str | None = None,
     pass_context_configs: Sequence[str] | None = None,
     additional_target_options: Mapping[str, Mapping[str, Any]] | None = None,
     use_vm: bool = False,
     mod_name: str = "default",
-    workspace_pools: Any = None,
+    workspace_pools: WorkspaceMemoryPools | None = None,
+    print_pass_times: bool = False,
+    instruments: Sequence[PassInstrument] | None = None,
+    desired_layout_ops: Sequence[str] | None = None,
+    mixed_precision: bool = False,
+    mixed_precision_ops: Sequence[str] | None = None,
+    mixed_precision_calculation_type: str | None = None,
+    mixed_precision_acc_type: str | None = None,
 ) -> TVMCPackage:
     """Compile a model, and return the package at `package_path` (a temporary one by default).
 
     `desired_layout` "NCHW" or "NHWC" converts convolutions; `dump_code` names what to write beside
     the package: asm, ll or c, and relay.  `pass_context_configs` are texts ``name=value``.
+    Layouts of single operators and products in 16 bits are those of `tvmc.transform`;
+    `print_pass_times` prints what `instruments` measure as PassTimingInstrument does.
     """
     if use_vm:
         raise NotAvailableError(
@@ -65,7 +77,7 @@ def compile_model(
                 f"dump_code names {name!r}, not one of {', '.join(DUMPS)}."
                 f"{did_you_mean(name, DUMPS)}"
             )
-    chosen = Target(_with_options(str(target), additional_target_options), host=target_host)
+    chosen = Target(with_options(str(target), additional_target_options), host=target_host)
     module = tvmc_model.mod
     configs = dict(_config(text) for text in pass_context_configs or ())
     if tuning_records:
@@ -75,13 +87,31 @@ def compile_model(
         if isinstance(disabled_pass, str)
         else list(disabled_pass or ())
     )
-    with PassContext(opt_level=opt_level, config=configs, disabled_pass=disabled):
-        if desired_layout:
-            module = ConvertLayout(_layouts(desired_layout))(module)
+    timing = [PassTimingInstrument()] if print_pass_times else []
+    with PassContext(
+        opt_level=opt_level,
+        config=configs,
+        disabled_pass=disabled,
+        instruments=[*(instruments or ()), *timing],
+    ):
+        layouts = [desired_layout] if isinstance(desired_layout, str) else desired_layout or ()
+        if len(layouts) == 1 and ":" not in layouts[0] and desired_layout_ops is None:
+            module = ConvertLayout(_layouts(layouts[0]))(module)
+        elif layouts:
+            module = convert_graph_layout(module, layouts, desired_layout_ops)
+        if mixed_precision:
+            module = convert_to_mixed_precision(
+                module,
+                mixed_precision_ops,
+                mixed_precision_calculation_type or "float16",
+                mixed_precision_acc_type or "float32",
+            )
         factory = build(
             module, chosen, params=tvmc_model.params, executor=executor, runtime=runtime,
             mod_name=mod_name, workspace_memory_pools=workspace_pools,
         )  # fmt: skip
+        for each in timing:
+            print(f"Compilation time breakdown by pass:\n{each.render()}")
     path = Path(package_path or tvmc_model.default_package_path())
     if output_format == "mlf":
         export_model_library_format(factory, path)
@@ -96,7 +126,8 @@ def compile_model(
     return TVMCPackage(str(path))
 
 
-def _with_options(target: str, options: Mapping[str, Mapping[str, Any]] | None) -> str:
+def with_options(target: str, options: Mapping[str, Mapping[str, Any]] | None) -> str:
+    """Return a target's text with the options of its kind."""
     kind = target.split()[0] if target.split() else ""
     for of, values in (options or {}).items():
         if of == kind:

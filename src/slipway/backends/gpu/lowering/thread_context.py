@@ -56,3 +56,8 @@ def tag_of(loop: S.For, name: str) -> str:
             f"There are {', '.join(reversed(TAGS))} and vthread"
         )
     return tag
+
+
+def is_shared(scope: str) -> bool:
+    """Return whether the threads of a block share memory of a scope."""
+    return scope.startswith("shared") or scope == "warp"

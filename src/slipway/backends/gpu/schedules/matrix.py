@@ -1,4 +1,4 @@
-"""Products and convolutions on NVIDIA's matrix units (``mma.sync``), from sm_80 on.
+"""Products and convolutions on NVIDIA's matrix units (``mma.sync``), from sm_75 on.
 
 As `shared.py` does it, a block computes a tile of the output from panels in shared memory; its
 warps divide the tile, and a warp adds products of whole matrices of 16 x 32 bytes by 32 bytes x 8

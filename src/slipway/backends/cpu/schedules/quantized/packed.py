@@ -17,7 +17,15 @@ from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.lane_fma import load_groups
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, image_tiles, register_tile
-from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, dividing, fma, tile_space
+from slipway.backends.cpu.tile import (
+    GROUP,
+    MicroKernel,
+    Tile,
+    choose_tile,
+    dividing,
+    fma,
+    tile_space,
+)
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
@@ -52,9 +60,12 @@ def product_tile(positions: int, blocks: int, target: Target, entry: HardwareInt
 
     Their axis is part of the result's last.
     """
+    return choose_tile(_kernel(target, entry), positions, blocks, legal=dividing(blocks))
+
+
+def _kernel(target: Target, entry: HardwareIntrinsic) -> MicroKernel:
     width = max(1, entry.c_size * 32 // target.vector_bits)
-    kernel = fma(target, width, entry.temporaries)
-    return choose_tile(kernel, positions, blocks, legal=dividing(blocks))
+    return fma(target, width, entry.temporaries)
 
 
 def _group(target: Target, weight: te.Tensor) -> int:
@@ -139,6 +150,7 @@ def schedule_packed(
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
         few = target.core.costs.tile_instructions // (tile.rows * tile.vectors)
+        few = _kernel(target, entry).most_steps(tile, few)
         chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
         unrolled = [step, p, o]
     else:
