@@ -23,6 +23,8 @@ NOT_DRAWN = {
     "annotation.compiler_end": "a mark of parts for an accelerator, gone before code is made",
     "nn.contrib_block_dense": "drawn as what it is packed from",
     "nn.correlation": "takes two images of one shape: tests/relay/operators",
+    "nn.avg_pool2d_grad": "takes a gradient of a pool's shape: tests/relay/operators",
+    "nn.max_pool2d_grad": "takes a gradient of a pool's shape: tests/relay/operators",
     "nn.cached_attention": "writes its inputs: tests/relay/operators, tests/llm",
     "qnn.normalize": "a step of the integer softmax, against LiteRT",
     "qnn.reciprocal": "a step of the integer softmax, against LiteRT",

@@ -140,7 +140,6 @@ NO_FITS_OF_GPUS = {
     "schedules/matrix.py": {
         "_BLOCKS": "a space", "_TILES": "a space", "(_WARP_ROWS, _WARP_COLUMNS)": "instructions",
         "_PANEL_BYTES": "of an instruction's operands", "_FETCHED_BYTES": "of an instruction",
-        "(_LEFT_PAD, _RIGHT_PAD)": "banks of shared memory",
     },
     "schedules/rows.py": {"_LANES": "a space", "_ROWS": "a space"},
     "schedules/shared.py": {

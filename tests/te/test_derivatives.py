@@ -8,7 +8,43 @@ from slipway import te, topi
 from slipway.errors import ArgumentTypeError, InvalidShapeError, LoweringError
 
 STEP = 1e-5
+
+
+def reduced(combine, identity, low=0, **options):
+    """A function of (n, m) that reduces each row from column `low` on, and a column, together."""
+    reducer = te.comm_reducer(combine, identity, name="own")
+
+    def formula(x, *starts):
+        k = te.reduce_axis((low, int(x.shape[1])), "k")
+        kept = {"where": k.var % 2 == 0} if options.get("even") else {}
+        init = (lambda i: {"init": starts[0][i]}) if starts else (lambda i: {})
+        return te.compute(
+            (2,), lambda i: reducer(x[i, k] * x[1 - i, 0], axis=k, **init(i), **kept), "own"
+        )
+
+    return formula
+
+
+def product(x, y):
+    return x * y
+
+
+def one(dtype):
+    return tvm.tir.const(1.0, dtype)
+
+
 CASES = {
+    "a product": ([(2, 5)], reduced(product, one)),
+    "a product from the second on": ([(2, 5)], reduced(product, one, 1)),
+    "a product of every second": ([(2, 5)], reduced(product, one, even=True)),
+    "a product of one": ([(2, 1)], reduced(product, one)),
+    "a product of all": ([(2, 3, 2)], lambda x: topi.prod(x * x + 0.5)),
+    "probabilities of any": ([(2, 5)], reduced(
+        lambda x, y: x + y - x * y, lambda t: tvm.tir.const(0.0, t))),
+    "logarithms of sums": ([(2, 5)], reduced(
+        lambda x, y: te.log(te.exp(x) + te.exp(y)), lambda t: tvm.tir.const(-50.0, t))),
+    "a sum and its start": ([(2, 5), (2,)], reduced(
+        lambda x, y: x + y, lambda t: tvm.tir.const(0.0, t))),
     "dense": ([(3, 5), (4, 5)], topi.nn.dense),
     "a convolution in steps": (
         [(1, 2, 7, 7), (3, 2, 3, 3)], lambda x, w: topi.nn.conv2d(x, w, 2, 1, 2)),
@@ -26,6 +62,8 @@ CASES = {
     "a diagonal and another": (
         [(5, 5)], lambda x: te.compute((5,), lambda i: x[i, i] * x[4 - i, i])),
     "every third": ([(8,)], lambda x: topi.strided_slice(x, [1], [8], [3])),
+    "a diagonal by labels": ([(3, 3)], lambda x: topi.einsum("ii->i", x)),
+    "products by labels": ([(2, 3), (4, 3, 2)], lambda x, y: topi.einsum("ik,jki->j", x, y)),
     "larger": ([(1, 2, 3, 3)], lambda x: topi.nn.upsampling(x, 2, 2)),
 }  # fmt: skip
 
@@ -76,6 +114,17 @@ def test_without_a_head_it_is_the_whole_derivative():
     np.testing.assert_array_equal(run(built([none]), [], (2, 4)), np.zeros((2, 4)))
 
 
+def test_a_product_with_zeros_among_its_terms():
+    x = te.placeholder((4, 3), "float64", "x")
+    k = te.reduce_axis((0, 3), "k")
+    out = te.compute((4,), lambda i: te.prod(x[i, k], axis=k), "product")
+    (found,) = te.gradient(out, x, te.placeholder((4,), "float64", "head"))
+    a = np.array([[2.0, 3, 5], [0, 3, 5], [0, 0, 5], [1e200, 1e200, 1e-200]])
+    wanted = [[15, 10, 6], [15, 0, 0], [0, 0, 0], [1, 1, np.inf]]
+    args = [x, *(t for t in found.op.input_tensors if t.op.name == "head"), found]
+    np.testing.assert_allclose(run(built(args), [a, np.ones(4)], (4, 3)), wanted, rtol=1e-15)
+
+
 def test_a_stage_and_what_it_is_computed_from():
     x = te.placeholder((3,), "float64", "x")
     h = te.compute((3,), lambda i: x[i] * 3.0, "h")
@@ -103,9 +152,12 @@ def test_a_convolution_s_gradient_sums_over_its_window_alone():
 def test_what_has_no_derivative_is_told():
     x = te.placeholder((4,), name="x")
     k = te.reduce_axis((0, 4), "k")
-    product = te.compute((), lambda: te.prod(x[k], axis=k), "product")
-    with pytest.raises(LoweringError, match="'product' reduces with"):
-        te.gradient(product, x)
+    started = te.compute((2,), lambda i: te.prod(x[k], axis=k, init=x[i]), "started")
+    with pytest.raises(LoweringError, match="'started' starts from elements of 'x': only a sum's"):
+        te.gradient(started, x)
+    remainder = te.comm_reducer(lambda a, b: te.fmod(a, b), lambda t: tvm.tir.const(1, t))
+    with pytest.raises(LoweringError, match="'left' computes fmod, which has no derivative"):
+        te.gradient(te.compute((), lambda: remainder(x[k], axis=k), "left"), x)
     gamma = te.compute((4,), lambda i: tvm.tir.call_pure_extern("float32", "tgammaf", x[i]), "g")
     with pytest.raises(LoweringError, match="'g' computes call_pure_extern, which has no"):
         te.gradient(gamma, x)

@@ -26,7 +26,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
     "tvm.te.hybrid": "te.hybrid has script and build",
-    "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
+    "tvm.te.TensorComputeOp": "te.compute returns a ComputeOp for a call of an intrinsic too",
     "tvm.te": "no counterpart here",
     "tvm.tir": CPP, "tvm.tir.transform": INSIDE,
     "tvm.tir.analysis": "walk the function with tir.stmt_functor, and look for yourself",
@@ -99,7 +99,9 @@ NOT_THERE: dict[str, str] = {
     "tvm.rpc": "slipway.rpc has the client, Server, tracker and proxy",
     "tvm.script": "slipway.script reads ir_module and T.prim_func, and .script() writes them",
     "tvm.support": "no counterpart here",
-    "tvm.blocks": CPP, "tvm.tir.usmp": "give pools as workspace_memory_pools= of relay.build",
+    "tvm.blocks": CPP,
+    "tvm.tir.usmp": "relay.build plans memory: give workspace_memory_pools=, and a planner of "
+    "your own as tir.usmp.custom_algorithm",
 
     "tvm.contrib.cuda": GPU,
     "tvm.contrib.rocm": GPU, "tvm.contrib.coreml_runtime": ACCELERATOR,

@@ -37,6 +37,18 @@ def lower(
     return IRModule.from_functions(functions)
 
 
+def schedule_to_module(
+    sch: te.Schedule,
+    args: Sequence[Any] | None = None,
+    name: str = "main",
+    binds: Mapping[Any, Any] | None = None,
+) -> IRModule:
+    """Return the loops of a schedule before any pass of loops, as `lower` begins with them."""
+    if not isinstance(sch, te.Schedule):
+        raise ArgumentTypeError(f"schedule_to_module takes a te schedule, not {sch!r}")
+    return IRModule.from_functions(_functions(sch, args, name, binds))
+
+
 def build(
     inputs: te.Schedule | PrimFunc | IRModule,
     args: Sequence[Any] | Target | str | None = None,

@@ -57,6 +57,8 @@ from slipway.relay.ops.nn.pool import global_max_pool3d as global_max_pool3d
 from slipway.relay.ops.nn.pool import max_pool1d as max_pool1d
 from slipway.relay.ops.nn.pool import max_pool2d as max_pool2d
 from slipway.relay.ops.nn.pool import max_pool3d as max_pool3d
+from slipway.relay.ops.nn.pool_grad import avg_pool2d_grad as avg_pool2d_grad
+from slipway.relay.ops.nn.pool_grad import max_pool2d_grad as max_pool2d_grad
 from slipway.relay.ops.nn.rotary import rotary_embedding as rotary_embedding
 from slipway.relay.ops.nn.softmax import log_softmax as log_softmax
 from slipway.relay.ops.nn.softmax import softmax as softmax
@@ -80,6 +82,7 @@ from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv1d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv2d_nchwc as contrib_depthwise_conv2d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv3d_nchwc as contrib_depthwise_conv3d_nchwc
 from slipway.relay.ops.packed.columns import contrib_column_sum as contrib_column_sum
+from slipway.relay.ops.packed.conv_by_size import contrib_conv2d_nchwc_by_size as contrib_conv2d_nchwc_by_size
 from slipway.relay.ops.packed.dot_pairs import contrib_conv1d_pairs as contrib_conv1d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv2d_pairs as contrib_conv2d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv3d_pairs as contrib_conv3d_pairs
@@ -102,6 +105,7 @@ __all__ = [
     "attention_bias",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool2d_grad",
     "avg_pool3d",
     "batch_flatten",
     "batch_matmul",
@@ -119,6 +123,7 @@ __all__ = [
     "contrib_conv1d_nchwc",
     "contrib_conv1d_pairs",
     "contrib_conv2d_nchwc",
+    "contrib_conv2d_nchwc_by_size",
     "contrib_conv2d_pairs",
     "contrib_conv2d_winograd_nchwc",
     "contrib_conv3d_nchwc",
@@ -167,6 +172,7 @@ __all__ = [
     "matmul",
     "max_pool1d",
     "max_pool2d",
+    "max_pool2d_grad",
     "max_pool3d",
     "mirror_pad",
     "nll_loss",

@@ -135,11 +135,27 @@ def _parts(
     condition: PrimExpr = ops.TRUE
     one = ops.const(1, body.dtype)
     if isinstance(body, Reduce):
+        yield from _of_start(stage, adjoint, more, body, wanted)
         condition, axes = body.condition, [*axes, *body.axis]
         one = _of_reduction(stage, body)
         body = body.source[body.value_index]
     for read in _reads(body, one, wanted, stage.op.name):
         yield read.load.producer, _part(stage, adjoint, more, axes, condition, read)
+
+
+def _of_start(
+    stage: Tensor, adjoint: Tensor, more: int, body: Reduce, wanted: set[Tensor]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield what the value that a reduction starts from adds to the derivatives."""
+    for start in body.init:
+        for read in _reads(start, ops.const(1, start.dtype), wanted, stage.op.name):
+            if not isinstance(body.combiner.result[0], E.Add):
+                raise LoweringError(
+                    f"te.gradient: {stage.op.name!r} starts from elements of "
+                    f"{read.load.producer.op.name!r}: only a sum's start can be differentiated"
+                )
+            part = _part(stage, adjoint, more, stage.op.axis, ops.TRUE, read)
+            yield read.load.producer, part
 
 
 def _of_reduction(stage: Tensor, body: Reduce) -> PrimExpr:
@@ -151,10 +167,48 @@ def _of_reduction(stage: Tensor, body: Reduce) -> PrimExpr:
     if len(body.source) == 1 and isinstance(result, E.Max | E.Min):
         own = stage(*(axis.var for axis in stage.op.axes))
         return ops.select(ops.equal(term, own), ops.const(1, term.dtype), ops.const(0, term.dtype))
-    raise LoweringError(
-        f"te.gradient: {stage.op.name!r} reduces with {result}: sums, minima and maxima can be "
-        "differentiated"
-    )
+    if len(body.source) != 1:
+        raise LoweringError(
+            f"te.gradient: {stage.op.name!r} reduces several values together: reductions of one "
+            "value can be differentiated"
+        )
+    return _by_one_term(stage, body)
+
+
+def _by_one_term(stage: Tensor, body: Reduce) -> PrimExpr:
+    """Return the derivative of a reduction by one of its terms, from those of all others.
+
+    The result is the term combined with the reduction of the others, which is a stage that reduces
+    anew for every term: no division, so that terms may be zero.
+    """
+    (term,), combiner = body.source, body.combiner
+    (identity,) = combiner.identity
+    own = [axis.var for axis in (*stage.op.axis, *body.axis)]
+    spans = [(axis, axis.dom) for axis in body.axis if axis.dom is not None]
+
+    def element(*i: PrimExpr) -> Any:
+        fresh = [R.reduce_axis(bounds, f"{axis.name}_o") for axis, bounds in spans]
+        positions = dict(zip(own, [*i[: stage.ndim], *(axis.var for axis in fresh)], strict=True))
+        same = ops.all_of([
+            ops.equal(axis.var, ops.add(k, bounds.min))
+            for axis, (_, bounds), k in zip(fresh, spans, i[stage.ndim :], strict=True)
+        ])  # fmt: skip
+        other = ops.select(same, identity, _substituted(term, positions))
+        start = tuple(_substituted(value, positions) for value in body.init)
+        condition = _substituted(body.condition, positions)
+        return Reduce(combiner, (other,), tuple(fresh), condition, 0, start)
+
+    shape = (*stage.shape, *(bounds.extent for _, bounds in spans))
+    others = _made(shape, element, f"{stage.op.name}_others")
+    inside = [ops.sub(axis.var, bounds.min) for axis, bounds in spans]
+    one = PlaceholderOp("term", (), term.dtype).output(0)
+    load = one()
+    mapping = {load: term, combiner.rhs[0]: others(*own[: stage.ndim], *inside)}
+    result = substitute(combiner.result[0], {combiner.lhs[0]: load})
+    total: PrimExpr = ops.const(0, term.dtype)
+    for read in _reads(result, ops.const(1, term.dtype), {one}, stage.op.name):
+        total = ops.add(total, read.factor)
+    return substitute(total, mapping)  # type: ignore[no-any-return]
 
 
 _DERIVATIVES: dict[str, Callable[[PrimExpr, PrimExpr], PrimExpr]] = {

@@ -37,6 +37,7 @@ OPT_LEVELS = {
     "FoldExplicitPadding": 0,
     "FoldScaleAxis": 3,
     "FuseAttention": 2,
+    "ForwardFoldScaleAxis": 3,
     "FuseOps": 1,
     "InferType": 0,
     "IntegerProducts": 2,

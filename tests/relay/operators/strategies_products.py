@@ -5,6 +5,7 @@ from drawing import FLOATS, INTS, NUMBERS, OPS, Case, accepts
 from strategies import strategy
 
 from slipway.relay.ops.packed.winograd_images import padded_tiles
+from slipway.relay.types import TensorType
 
 
 def summed(d, name, attrs, shapes, among=FLOATS, terms=1, low=None, high=None):
@@ -132,6 +133,18 @@ def pool(d):
     return Case((d.array(shape, dtype, low, high),), attrs, terms=terms)
 
 
+@strategy("nn.max_pool2d_grad", "nn.avg_pool2d_grad")
+def pool_gradient(d):
+    size, window, strides, _, padding = pool_window(d, 2)
+    layout = d.pick(["NCHW", "NHWC"])
+    attrs = OPS[d.name].attrs_type(window, strides, (1, 1), padding, layout, d.bool(), d.bool())
+    shape = arranged({"N": d.int(1, 2), "C": d.pick([1, 3, 8]), "H": size[0], "W": size[1]}, layout)
+    dtype = d.pick(FLOATS)
+    pooled = OPS[d.name.removesuffix("_grad")].infer(attrs, [TensorType(shape, dtype)])
+    terms = int(np.prod(window))
+    return Case((d.array(pooled.shape, dtype), d.array(shape, dtype)), attrs, terms=terms)
+
+
 @strategy(*(f"nn.{s}_{k}_pool{n}d" for s in ("global", "adaptive") for k in ("max", "avg")
             for n in (1, 2, 3)))  # fmt: skip
 def whole_pool(d):
@@ -212,6 +225,18 @@ def winograd_conv(d):
     made = summed(d, d.name, attrs, (data, kernel), ("float32",))
     # The transforms add up to 10 times 8 times as much as they return.
     made.terms, made.scale = 0, 200.0 * inner * block
+    return made
+
+
+@strategy("nn.contrib_conv2d_nchwc_by_size")
+def conv_by_size(d):
+    """By tiles, whose kernel is drawn apart from the direct one."""
+    inner, outer, side = d.int(1, 2), d.int(1, 2), d.pick([4, 6])
+    attrs = OPS[d.name].attrs_type(d.ints(4, 0, 1), tile_cost=1)
+    data = (d.int(1, 2), inner, d.int(3, 11), d.int(3, 11), 4)
+    shapes = data, (outer, inner, 3, 3, 4, 4), (outer, side, side, inner, 4, 4)
+    made = summed(d, d.name, attrs, shapes, ("float32",))
+    made.terms, made.scale = 0, 200.0 * inner * 4
     return made
 
 

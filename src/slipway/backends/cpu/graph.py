@@ -31,6 +31,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
     stored_as,
 )
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
+from slipway.backends.cpu.lowering.plain_conv import stays_plain
 from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
 from slipway.relay.expr import Call, Function
 from slipway.target import Target
@@ -147,7 +148,9 @@ def _layout(function: Function, setting: Setting) -> Function:
     units = partial(panel_units, target, lanes)
     winograd = allows_winograd(target)
     wish = partial(layout_wish, target=target, lanes=max(4, lanes), winograd=winograd)
-    return alter_layout(function, lanes, winograd, units, _pairs(setting), _core(setting), wish)
+    plain = partial(stays_plain, target=target, lanes=lanes) if target is not None else None
+    core, pairs = _core(setting), _pairs(setting)
+    return alter_layout(function, lanes, winograd, units, pairs, core, wish, plain)
 
 
 def _costs(setting: Setting) -> Costs:

@@ -182,6 +182,40 @@ def choose_tile(
     return min((t for t in kernel.tiles(sizes[0], chunks) if legal(t)), key=price)
 
 
+def follows_lines(rows: int, width: int) -> bool:
+    """Return whether tiles of `rows` positions begin with lines of an image, or end with them.
+
+    Others would cross its edges at places that differ from tile to tile, so that each position
+    has an address of its own.
+    """
+    return rows % width == 0 or width % rows == 0
+
+
+def choose_line_tile(
+    kernel: MicroKernel,
+    lines: int,
+    width: int,
+    chunks: int,
+    *,
+    legal: Callable[[Tile], bool] = lambda tile: True,
+) -> Tile:
+    """Choose the tile for `lines` of `width` positions each, of whole lines or within one.
+
+    Where no tile of whole lines divides them, each line has last tiles that overlap.
+    """
+    positions = lines * width
+
+    def price(tile: Tile) -> float:
+        if follows_lines(tile.rows, width):
+            return kernel.all_cycles(tile, positions, chunks)
+        return lines * kernel.all_cycles(tile, width, chunks)
+
+    def fits(tile: Tile) -> bool:
+        return legal(tile) and (tile.rows <= width or tile.rows % width == 0)
+
+    return choose_tile(kernel, positions, chunks, legal=fits, cost=price)
+
+
 def sizes_of(rows: Any) -> tuple[int, ...]:
     """Return the numbers of rows that a tile is chosen for, the smallest first."""
     if not is_open(rows):

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, ShapeLike
 
 
-from slipway.topi.nn.padding import pad
-from slipway.topi.nn.windows import sides, spread, windows
+from slipway.topi.nn.windows import PoolWindows, spread
 
 
 def pool2d(
@@ -38,55 +37,29 @@ def pool2d(
     """
     if pool_type not in ("max", "avg"):
         raise InvalidShapeError(f"pool_type is 'max' or 'avg', not {pool_type!r}")
-    if len(layout) != data.ndim or not {"H", "W"} <= set(layout):
-        raise InvalidShapeError(f"pool2d of {data.shape} in layout {layout!r}")
-    axes = [layout.index(c) for c in "HW"]
-    sizes, steps = spread(kernel, 2, "kernel"), spread(stride, 2, "stride")
-    gaps = spread(dilation, 2, "dilation")
-    reach = [(n - 1) * gap + 1 for n, gap in zip(sizes, gaps, strict=True)]
-    first, last = sides(padding, reach)
-    before, after, shape = [0] * data.ndim, [0] * data.ndim, list(data.shape)
-    for n, axis in enumerate(axes):
-        before[axis] = first[n]
-        whole = ops.add(data.shape[axis], first[n] + last[n])
-        shape[axis] = windows(whole, reach[n], steps[n], ceil_mode)
-        after[axis] = last[n] + (steps[n] - 1 if ceil_mode else 0)
-    lowest = ops.lowest(data.dtype)
+    lay = PoolWindows.on(data, kernel, stride, dilation, padding, ceil_mode, layout, "pool2d")
+    after = [last + (step - 1 if ceil_mode else 0)
+             for last, step in zip(lay.last, lay.steps, strict=True)]  # fmt: skip
     largest = pool_type == "max"
-    x = pad(data, before, after, lowest if largest else 0) if any(before + after) else data
-    over = [R.reduce_axis((0, n), name) for n, name in zip(sizes, ("ry", "rx"), strict=True)]
+    x = lay.padded(data, after, ops.lowest(data.dtype) if largest else 0)
+    over = [R.reduce_axis((0, n), name) for n, name in zip(lay.sizes, ("ry", "rx"), strict=True)]
     reducer = R.max if largest else R.sum
 
     def element(*i: PrimExpr) -> Any:
-        position: list[Any] = list(i)
-        for axis, step, gap, k in zip(axes, steps, gaps, over, strict=True):
-            position[axis] = ops.add(ops.mul(i[axis], step), ops.mul(k.var, gap))
-        return reducer(x(*position), axis=over)
+        return reducer(x(*lay.positions(i, [k.var for k in over])), axis=over)
 
-    found = compute(tuple(shape), element, "pool2d", f"pool_{pool_type}" if largest else "pool_sum")
+    shape = lay.of(data.shape)
+    found = compute(shape, element, "pool2d", f"pool_{pool_type}" if largest else "pool_sum")
     if largest:
         return found  # type: ignore[no-any-return]
 
     def mean(*i: PrimExpr) -> Any:
         count: Any = ops.const(1)
-        for n, axis in enumerate(axes):
-            count = ops.mul(count, _inside(n, i[axis], data.shape[axis]))
+        for n, axis in enumerate(lay.axes):
+            count = ops.mul(count, lay.counted(n, i[axis], count_include_pad))
         return ops.div(found(*i), ops.cast(count, data.dtype))
 
-    def _inside(n: int, index: PrimExpr, extent: Any) -> Any:
-        """Return how many elements of a window count along one dimension."""
-        low, high = (0, extent)
-        if count_include_pad:
-            low, high = -first[n], ops.add(extent, last[n])
-        start = ops.sub(ops.mul(index, steps[n]), first[n])
-        count: Any = ops.const(0)
-        for k in range(sizes[n]):
-            position = ops.add(start, k * gaps[n])
-            counts = ops.logical_and(ops.greater_equal(position, low), ops.less(position, high))
-            count = ops.add(count, ops.cast(counts, "int32"))
-        return ops.maximum(count, 1)
-
-    return compute(tuple(shape), mean, "pool2d_mean", ELEMWISE)  # type: ignore[no-any-return]
+    return compute(shape, mean, "pool2d_mean", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def pool(

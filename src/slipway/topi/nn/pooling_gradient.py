@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
@@ -10,8 +11,8 @@ from slipway.ir import ops
 from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
-from slipway.topi.nn.padding import pad
-from slipway.topi.nn.windows import sides, spread, windows
+from slipway.topi.nn.windows import PoolWindows
+from slipway.topi.tag import ELEMWISE
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
@@ -38,66 +39,67 @@ def pool_grad(
     """
     if pool_type not in ("max", "avg"):
         raise InvalidShapeError(f"pool_type is 'max' or 'avg', not {pool_type!r}")
-    if not len(layout) == data.ndim == grads.ndim or not {"H", "W"} <= set(layout):
-        raise InvalidShapeError(f"pool_grad of {data.shape} in layout {layout!r}")
     if not dtypes.is_float(data.dtype) or grads.dtype != data.dtype:
         raise InvalidShapeError(
             f"pool_grad of {grads.dtype} for data of {data.dtype}: both are of one kind of reals"
         )
-    axes = [layout.index(c) for c in "HW"]
-    sizes, steps = spread(kernel, 2, "kernel"), spread(stride, 2, "stride")
-    first, last = sides(padding, sizes)
-    shape, extents = list(data.shape), [get_const_int(data.shape[a]) for a in axes]
-    for n, axis in enumerate(axes):
-        shape[axis] = windows(extents[n] + first[n] + last[n], sizes[n], steps[n], ceil_mode)
-    counts = [get_const_int(shape[a]) for a in axes]
-    if [get_const_int(d) for d in grads.shape] != [get_const_int(d) for d in shape]:
+    options = (kernel, stride, padding, pool_type, ceil_mode, layout, count_include_pad)
+    lay = PoolWindows.on(data, kernel, stride, 1, padding, ceil_mode, layout, "pool_grad")
+    shape = [get_const_int(d) for d in lay.of(data.shape)]
+    if [get_const_int(d) for d in grads.shape] != shape:
         raise InvalidShapeError(f"pool_grad of {grads.shape}: the pool of {data.shape} is {shape}")
-    best = None
-    if pool_type == "max":
-        ends = [(counts[n] - 1) * steps[n] + sizes[n] - extents[n] - first[n] for n in (0, 1)]
-        best = _first_largest(data, axes, sizes, steps, first, [max(e, 0) for e in ends], shape)
-    over = [R.reduce_axis((0, -(-size // step)), name)
-            for size, step, name in zip(sizes, steps, ("wy", "wx"), strict=True)]  # fmt: skip
+    return gradient_of_windows(grads, data, *options)
+
+
+def gradient_of_windows(
+    grads: Tensor, data: Tensor, kernel: ShapeLike, stride: ShapeLike, padding: ShapeLike,
+    pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool,
+) -> Tensor:  # fmt: skip
+    """Return `pool_grad` of as many windows as there are gradients, perhaps fewer than fit."""
+    lay = PoolWindows.on(data, kernel, stride, 1, padding, ceil_mode, layout, "pool_grad")
+    lay = replace(lay, counts=tuple(grads.shape[axis] for axis in lay.axes))
+    counts, extents = ([get_const_int(n) for n in sizes] for sizes in (lay.counts, lay.extents))
+    best = _first_largest(data, lay, counts, extents) if pool_type == "max" else None
+    reached = [-(-size // step) for size, step in zip(lay.sizes, lay.steps, strict=True)]
+    over = [R.reduce_axis((0, n), name) for n, name in zip(reached, ("wy", "wx"), strict=True)]
+    wide = "float32" if data.dtype in ("float16", "bfloat16") else data.dtype
 
     def element(*i: PrimExpr) -> Any:
         position: list[Any] = list(i)
         taps, inside, number = [], [], ops.const(1)
-        for n, axis in enumerate(axes):
-            padded = ops.add(i[axis], first[n])
-            window = ops.sub(ops.floordiv(padded, steps[n]), over[n].var)
-            taps.append(ops.sub(padded, ops.mul(window, steps[n])))
+        for n, axis in enumerate(lay.axes):
+            padded = ops.add(i[axis], lay.first[n])
+            window = ops.sub(ops.floordiv(padded, lay.steps[n]), over[n].var)
+            taps.append(ops.sub(padded, ops.mul(window, lay.steps[n])))
             inside += [ops.greater_equal(window, 0), ops.less(window, counts[n]),
-                       ops.less(taps[n], sizes[n])]  # fmt: skip
+                       ops.less(taps[n], lay.sizes[n])]  # fmt: skip
             position[axis] = window
-            start = ops.mul(window, steps[n])
-            end = ops.minimum(ops.add(start, sizes[n]), extents[n] + first[n])
-            number = ops.mul(number, sizes[n] if count_include_pad else ops.sub(
-                end, ops.maximum(start, first[n])))  # fmt: skip
+            if best is None:
+                number = ops.mul(number, lay.counted(n, window, count_include_pad))
+        part = ops.cast(grads(*position), wide)
         if best is None:
-            part = ops.div(grads(*position), ops.cast(ops.maximum(number, 1), data.dtype))
+            part = ops.div(part, ops.cast(number, wide))
         else:
-            tap = ops.add(ops.mul(taps[0], sizes[1]), taps[1])
-            hit = ops.equal(best(*position), tap)
-            part = ops.if_then_else(hit, grads(*position), const(0, data.dtype))
-        reached = ops.logical_and(*inside[:2])
-        for condition in inside[2:]:
-            reached = ops.logical_and(reached, condition)
-        return R.sum(ops.if_then_else(reached, part, const(0, data.dtype)), axis=over)
+            tap = ops.add(ops.mul(taps[0], lay.sizes[1]), taps[1])
+            part = ops.if_then_else(ops.equal(best(*position), tap), part, const(0, wide))
+        return R.sum(ops.if_then_else(ops.all_of(inside), part, const(0, wide)), axis=over)
 
-    return compute(tuple(data.shape), element, "T_pool_grad", f"pool_grad_{pool_type}")  # type: ignore[no-any-return]
+    found = compute(tuple(data.shape), element, "T_pool_grad", f"pool_grad_{pool_type}")
+    if wide == data.dtype:
+        return found  # type: ignore[no-any-return]
+    return compute(  # type: ignore[no-any-return]
+        tuple(data.shape), lambda *i: ops.cast(found(*i), data.dtype), "T_cast", ELEMWISE
+    )
 
 
 def _first_largest(
-    data: Tensor, axes: Sequence[int], sizes: Sequence[int], steps: Sequence[int],
-    first: Sequence[int], ends: Sequence[int], shape: Sequence[Any],
-) -> Tensor:  # fmt: skip
+    data: Tensor, lay: PoolWindows, counts: Sequence[int], extents: Sequence[int]
+) -> Tensor:
     """Return the number of the first largest element in each window, counted by rows."""
-    before, after = [0] * data.ndim, [0] * data.ndim
-    for n, axis in enumerate(axes):
-        before[axis], after[axis] = first[n], ends[n]
-    x = pad(data, before, after, ops.lowest(data.dtype)) if any(before + after) else data
-    over = [R.reduce_axis((0, n), name) for n, name in zip(sizes, ("ry", "rx"), strict=True)]
+    ends = [(counts[n] - 1) * lay.steps[n] + lay.sizes[n] - extents[n] - lay.first[n]
+            for n in (0, 1)]  # fmt: skip
+    x = lay.padded(data, [max(end, 0) for end in ends], ops.lowest(data.dtype))
+    over = [R.reduce_axis((0, n), name) for n, name in zip(lay.sizes, ("ry", "rx"), strict=True)]
 
     def larger(one: Any, other: Any) -> Any:
         sooner = ops.logical_and(ops.equal(one[1], other[1]), ops.less(one[0], other[0]))
@@ -109,11 +111,9 @@ def _first_largest(
     )
 
     def element(*i: PrimExpr) -> Any:
-        position: list[Any] = list(i)
-        for axis, step, k in zip(axes, steps, over, strict=True):
-            position[axis] = ops.add(ops.mul(i[axis], step), k.var)
-        number = ops.add(ops.mul(over[0].var, sizes[1]), over[1].var)
-        return reducer((number, x(*position)), axis=over)
+        taps = [k.var for k in over]
+        number = ops.add(ops.mul(taps[0], lay.sizes[1]), taps[1])
+        return reducer((number, x(*lay.positions(i, taps))), axis=over)
 
-    found, _ = compute(tuple(shape), element, "largest_index")
+    found, _ = compute(lay.of(data.shape), element, "largest_index")
     return found  # type: ignore[no-any-return]

@@ -196,8 +196,8 @@ def pool_grad_nchw(
         part = (slice(None), slice(None), slice(y * sh, y * sh + kh), slice(x * sw, x * sw + kw))
         grad, window = out_grad_np[:, :, y, x], padded[part]
         if pool_type == "avg":
-            below = (y * sh + kh, rows if count_include_pad else height + top)
-            beside = (x * sw + kw, columns if count_include_pad else width + left)
+            below = (y * sh + kh, height + top + (bottom if count_include_pad else 0))
+            beside = (x * sw + kw, width + left + (right if count_include_pad else 0))
             first = (0, 0) if count_include_pad else (top, left)
             number = (min(below) - max(y * sh, first[0])) * (min(beside) - max(x * sw, first[1]))
             made[part] += (grad / max(number, 1))[:, :, None, None]

@@ -71,7 +71,7 @@ def _out_extents(attrs: PoolAttrs, size: Sequence[int]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _full_padding(attrs: PoolAttrs, size: Sequence[int], out: Sequence[int]) -> tuple[int, ...]:
+def padding_reached(attrs: PoolAttrs, size: Sequence[int], out: Sequence[int]) -> tuple[int, ...]:
     """The padding with what `ceil_mode` adds after; a cut-off tail gives no negative amount."""
     count = len(size)
     if not attrs.ceil_mode:
@@ -84,7 +84,7 @@ def _full_padding(attrs: PoolAttrs, size: Sequence[int], out: Sequence[int]) -> 
     return (*attrs.padding[:count], *after)
 
 
-def _spatial_axes(layout: str, given: TensorType | None, count: int) -> list[int]:
+def spatial_axes(layout: str, given: TensorType | None, count: int) -> list[int]:
     """Return the indices of the spatial axes; others may be of any number (NCHW16c, say)."""
     try:
         axes = [axis.letter if not axis.block else "" for axis in parse_layout(layout).axes]
@@ -99,11 +99,12 @@ def _spatial_axes(layout: str, given: TensorType | None, count: int) -> list[int
     return spatial
 
 
-def _pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
+def pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
+    """Return the type of a pool's result."""
     if len(attrs.pool_size) not in SPATIAL:
         raise BadArgument("pool_size", f"is {attrs.pool_size}; it must be 1, 2 or 3 numbers")
     need_window(attrs, len(attrs.pool_size))
-    spatial = _spatial_axes(attrs.layout, data, len(attrs.pool_size))
+    spatial = spatial_axes(attrs.layout, data, len(attrs.pool_size))
     need_number("data", data)
     shape = list(data.shape)
     extents = _out_extents(attrs, [shape[p] for p in spatial])
@@ -119,12 +120,12 @@ def _lowest(dtype: npt.DTypeLike) -> Any:
 
 def _pool_reference(attrs: PoolAttrs, data: Array, average: bool) -> Any:
     count = len(attrs.pool_size)
-    spatial = _spatial_axes(attrs.layout, None, count)
+    spatial = spatial_axes(attrs.layout, None, count)
     ends = list(range(-count, 0))
     plain = np.moveaxis(data, spatial, ends)
     size = plain.shape[-count:]
     out = _out_extents(attrs, size)
-    padding = _full_padding(attrs, size, out)
+    padding = padding_reached(attrs, size, out)
     taps = tuple(ends)
     crop = (..., *(slice(0, e) for e in out), *(slice(None),) * count)
 
@@ -157,10 +158,10 @@ def pool_compute(
     """Reduce each window of the data with its padding, or with `padded` False, its part inside."""
     (data,) = inputs
     count = len(attrs.pool_size)
-    spatial = _spatial_axes(attrs.layout, None, count)
+    spatial = spatial_axes(attrs.layout, None, count)
     size = [size_of(data.shape[p]) for p in spatial]
     extents = [out.shape[p] for p in spatial]
-    padding = _full_padding(attrs, size, extents)
+    padding = padding_reached(attrs, size, extents)
     before, after = [0] * out.rank, [0] * out.rank
     for a, axis in enumerate(spatial):
         before[axis], after[axis] = padding[a], padding[a + count]
@@ -195,7 +196,7 @@ def pool_compute(
 
 def mean_of_windows(attrs: PoolAttrs, total: Any, size: Sequence[Any], out: TensorType) -> Any:
     """Return the averages of windows of which `total` are the sums; `size` is the data's."""
-    spatial = _spatial_axes(attrs.layout, None, len(attrs.pool_size))
+    spatial = spatial_axes(attrs.layout, None, len(attrs.pool_size))
     extents = [out.shape[p] for p in spatial]
     summed = total.dtype
 
@@ -285,7 +286,7 @@ def _register_pool(count: int, average: bool) -> Any:
         name, "data", attrs=PoolAttrs, pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
         doc=f"The {'mean' if average else 'largest'} of each window over {count} spatial axes.",
     )  # fmt: skip
-    definition.type_relation(_pool_relation)
+    definition.type_relation(pool_relation)
     definition.reference(lambda attrs, data: _pool_reference(attrs, data, average))
     definition.compute(
         lambda attrs, inputs, out_types: pool_compute(attrs, inputs, out_types[0], average)
@@ -304,7 +305,7 @@ def _register_pool(count: int, average: bool) -> Any:
         ceil_mode: bool = False,
         count_include_pad: bool = False,
     ) -> Call:
-        _same_layout(layout, out_layout)
+        same_layout(layout, out_layout)
         attrs = pool_attrs(
             count, pool_size, strides, dilation, padding, layout, ceil_mode, count_include_pad
         )
@@ -340,7 +341,7 @@ def _bins(size: int, out: int) -> list[tuple[int, int]]:
 
 
 def _adaptive_axes(attrs: AdaptivePoolAttrs, given: TensorType | None) -> list[int]:
-    return _spatial_axes(attrs.layout, given, _spatial_count(attrs.layout))
+    return spatial_axes(attrs.layout, given, _spatial_count(attrs.layout))
 
 
 def _spatial_count(layout: str) -> int:
@@ -451,7 +452,8 @@ def _register_adaptive(prefix: str, count: int, average: bool) -> OpDefinition:
     return definition
 
 
-def _same_layout(layout: str, out_layout: str) -> None:
+def same_layout(layout: str, out_layout: str) -> None:
+    """The result must be wanted in the data's layout, or in none."""
     if out_layout not in ("", layout):
         raise BadArgument(
             "out_layout",
@@ -465,7 +467,7 @@ def _global_pool(count: int, average: bool) -> Any:
 
     @definition.make
     def make(data: Any, layout: str = "NC" + SPATIAL[count], out_layout: str = "") -> Call:
-        _same_layout(layout, out_layout)
+        same_layout(layout, out_layout)
         return definition(data, attrs=AdaptivePoolAttrs((1,) * count, layout))
 
     make.__name__, make.__doc__ = definition.name.removeprefix("nn."), definition.doc
@@ -482,7 +484,7 @@ def _adaptive_pool(count: int, average: bool) -> Any:
         layout: str = "NC" + SPATIAL[count],
         out_layout: str = "",
     ) -> Call:
-        _same_layout(layout, out_layout)
+        same_layout(layout, out_layout)
         size = () if output_size is None else as_tuple(output_size, count, "output_size")
         return definition(data, attrs=AdaptivePoolAttrs(size, layout))
 
