@@ -82,6 +82,16 @@ def test_sums_without_bounds_stay():
     assert even_shifts(function) is function
 
 
+@pytest.mark.parametrize("shape", [(relay.Any(), 2), (2, relay.Any())])
+def test_open_dimensions(shape):
+    """Channels are known where their number is."""
+    x = Var("x", TensorType(shape, "int8"))
+    factor, shift = np.array(1 << 30, "int32"), np.array(-3, "int32")
+    rescaled = relay.qnn.op.rescale(relay.cast(x, "int32"), factor, shift)
+    function = Function((x,), rescaled)
+    assert (even_shifts(function) is function) == (shape[-1] != 2)
+
+
 def test_the_bounds_of_two_sums_with_the_same_factors():
     """Each is as far as the farther one."""
     x = Var("x", TensorType((4, 2), "int8"))

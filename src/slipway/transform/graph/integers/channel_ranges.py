@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Constant, Expr, Op
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
@@ -51,6 +52,8 @@ def _range_of(expr: Expr, found: dict[int, ChannelRange]) -> ChannelRange | None
     if 0 in kind.shape:
         return None  # of no numbers there is no range
     channels = kind.shape[-1]
+    if is_open(channels):
+        return None
     if isinstance(expr, Constant):
         values = expr.array.astype(np.int64).reshape(-1, channels)
         return ChannelRange(values.min(0), values.max(0))
