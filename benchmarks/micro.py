@@ -45,7 +45,7 @@ MODELS = (
 )
 BOARDS = ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv32-virt")
 # TFLM 90b983c2 with CMSIS-NN: instructions on the M4, M7 and M55; code flash and RAM on the M4.
-# The M33 runs the M4's code.  There is no figure for RISC-V, where CMSIS-NN does not exist.
+# The M33 runs the M4's code.  RISC-V has no CMSIS-NN; docs/micro.md has TFLM's own kernels.
 PEERS = {
     "kws_ref_model": (7_697_709, 7_640_000, 1_810_000, 52_216, 24_212),
     "vww_96_int8": (24_101_516, 24_000_000, 6_560_000, 52_216, 102_100),
