@@ -107,8 +107,8 @@ def planned_by(
     allocations = algorithm(buffers, bound)
     if not isinstance(allocations, Mapping):
         raise ArgumentTypeError(
-            f"the memory planner {name!r} returned {type(allocations).__name__}: it returns a dict of a "
-            "PoolAllocation for each BufferInfo"
+            f"the memory planner {name!r} returned {type(allocations).__name__}: it returns a dict "
+            "of a PoolAllocation for each BufferInfo"
         )
     offsets, pool_of = [], []
     for buffer in buffers:
