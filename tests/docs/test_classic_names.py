@@ -107,7 +107,7 @@ def test_a_module_that_classic_tvm_divides_has_the_names_of_its_package(module, 
     ("module", "words"),
     [
         ("relay.op.contrib.cudnn", "not called from this library"),
-        ("relay.op.strategy", "tuning"),
+        ("relay.collage", "pattern table"),
         ("contrib.hexagon.build", "accelerator"),
     ],
 )

@@ -70,6 +70,7 @@ def test_a_factory_makes_the_module_of_a_debugged_model(capsys):
     x = relay.var("x", shape=(2, 3))
     mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
     lib = relay.build(mod, "llvm", mod_name="own")
+    assert lib["list_module_names"]() == ["own"]
     for name in ("default", "own"):
         made = lib["debug_create"](name, tvm.cpu())
         debugged = debug_executor.GraphModuleDebug(made, [tvm.cpu()], lib.get_graph_json(), None)

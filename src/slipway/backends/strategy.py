@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.backend import backend_of, strategy_packages
 from slipway.errors import ScheduleError, TypeInferenceError, did_you_mean
+from slipway.ir.op_attrs import strategy_of
 from slipway.relay import op_registry
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.open_dims import has_open, odd_type, smallest_type, usual_type
-from slipway.relay.types import Type
+from slipway.relay.types import Type, flatten
 
 if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
+    from slipway.relay.op_rules import OpImplementation, OpStrategy
     from slipway.target import Target
 
 Condition = Callable[[Any, Sequence[Type], "Target"], bool]
@@ -294,7 +296,42 @@ def _import(package: str) -> None:
 def strategies(op: str, target: Target) -> list[Strategy]:
     """Return the strategies for an operator that the target's backend has, or that a user added."""
     found = _of_pattern(op, op_registry.get(op).pattern, target)
-    return _of_backend(_STRATEGIES.get(op, ()), target) + found
+    return _of_program(op) + _of_backend(_STRATEGIES.get(op, ()), target) + found
+
+
+def _of_program(op: str) -> list[Strategy]:
+    """Return the strategy that ``relay.op.register_strategy`` has entered, before all others."""
+    function = strategy_of(op)
+    if function is None:
+        return []
+
+    def implementation(problem: Problem, inputs: Sequence[te.Tensor]) -> OpImplementation:
+        made: OpStrategy = function(problem.attrs, list(inputs), made_of(problem), problem.target)
+        return made.chosen(op)
+
+    def made_of(problem: Problem) -> object:
+        types = problem.out_types
+        return types[0] if len(types) == 1 else types
+
+    def compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: Knobs) -> Sequence[te.Tensor]:
+        way = implementation(problem, inputs)
+        outs = way.compute(problem.attrs, list(inputs), made_of(problem))
+        return [outs] if isinstance(outs, te.Tensor) else list(outs)
+
+    def schedule(
+        problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: Knobs
+    ) -> te.Schedule:
+        inputs = [
+            te.placeholder(t.shape, dtype=t.dtype, name=f"p{number}")
+            for number, t in enumerate(t for given in problem.in_types for t in flatten(given))
+        ]
+        way = implementation(problem, inputs)
+        return way.schedule(problem.attrs, list(outs), problem.target)
+
+    for part in (compute, schedule):  # kernels of a program's own functions are not kept
+        part.__module__ = function.__module__
+    name = f"{op}.registered"
+    return [Strategy(name, op, schedule, compute, _always, 1 << 20, lambda problem: Knobs())]
 
 
 def registered(op: str) -> list[Strategy]:

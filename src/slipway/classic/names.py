@@ -80,7 +80,7 @@ NOT_THERE: dict[str, str] = {
         "bnns", "cublas", "cudnn", "cutlass", "dnnl", "libtorch", "tensorrt")},
     **{f"tvm.relay.op.contrib.{name}": ACCELERATOR for name in (
         "arm_compute_lib", "clml", "cmsisnn", "coreml", "ethosn", "ethosu", "vitis_ai")},
-    "tvm.relay.op.strategy": STRATEGY, "tvm.relay.op.OpStrategy": STRATEGY,
+    "tvm.relay.op.strategy": STRATEGY,
     "tvm.relay.qnn.strategy": STRATEGY, "tvm.relay.collage": "partition by a pattern table: "
     "relay.transform.MergeComposite and PartitionGraph",
     "tvm.relay.prelude": "algebraic data types are not there: use tuples",

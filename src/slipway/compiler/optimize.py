@@ -16,12 +16,13 @@ from slipway.ir.function import IRModule
 from slipway.relay import op_rules
 from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Function
+from slipway.relay.op_rules import has_strategies, set_apart
 from slipway.relay.open_dims import need_fixed
 from slipway.transform.graph.classic import Legalize
 from slipway.transform.graph.dynamic_to_static import dynamic_to_static, need_static
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.loop_invariants import optimize_loops
-from slipway.transform.graph.pipeline import FOLD_CONSTANT, main_function
+from slipway.transform.graph.pipeline import FOLD_CONSTANT, main_function, over_functions
 from slipway.transform.manager import Pass, Setting, run_pass, run_passes
 
 if TYPE_CHECKING:
@@ -76,13 +77,15 @@ def optimize_steps(
 
 
 def rule_passes() -> list[Pass]:
-    """Return the passes that apply the rules which a program has registered for operators."""
+    """Return the passes that apply what a program has registered for operators."""
     kinds = (("FTVMLegalize", 1, Legalize), ("FTVMAlterOpLayout", 3, AlterOpLayout))
     found = []
     for kind, level, make in kinds:
         if op_rules.has_rules(kind):
             step = make()
             found.append(Pass(step.name, level, step.run))
+    if has_strategies():
+        found.append(Pass("SetApart", 0, lambda mod, _: over_functions(mod, set_apart)))
     return found
 
 

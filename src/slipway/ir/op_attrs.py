@@ -6,6 +6,8 @@ from typing import Any
 
 from slipway.errors import LoweringError, NotAvailableError
 
+STRATEGY = "FTVMStrategy"
+OWN = ".registered"  # ends the name of the operator that stands for one with a strategy
 _TABLE: dict[tuple[str, str], tuple[Any, int]] = {}
 
 
@@ -33,6 +35,11 @@ def op_attr(op_name: str, attr_key: str) -> Any:
     """Return the attribute of an operator, or None."""
     known = _TABLE.get((op_name, attr_key))
     return None if known is None else known[0]
+
+
+def strategy_of(op_name: str) -> Any:
+    """Return the strategy that is registered for an operator, by its name or its own, or None."""
+    return op_attr(op_name.removesuffix(OWN), STRATEGY)
 
 
 def op_attrs() -> list[tuple[str, str, Any]]:

@@ -359,9 +359,7 @@ class VirtualMachine:
         """
         del device, end_to_end
         _check_main(func_name)
-        if args or kwargs:
-            self.set_input(func_name, *args, **kwargs)
-        given, named = self._given or ((), {})
+        given, named = (args, kwargs) if args or kwargs else self._given or ((), {})
         self._run(*given, **named)  # what is compiled when it is met is no part of the times
         options = {
             "number": number, "repeat": repeat, "min_repeat_ms": min_repeat_ms or 0,

@@ -95,19 +95,19 @@ def planner():
 
 
 def test_a_registered_planner_places_a_models_tensors(planner):
-    requests = []
+    seen = []
 
     def one_after_the_other(buffers, memory_pressure):
         found, offset = {}, 64
         for buffer in buffers:
             found[buffer] = PoolAllocation(buffer.pool_candidates[0], offset)
             offset += -(-buffer.size_bytes // 16) * 16
-        requests.append((len(buffers), memory_pressure, offset))
+        seen.append((len(buffers), memory_pressure, offset))
         return found
 
     planner("in_a_row", one_after_the_other)
     plan = built("in_a_row").program.plan
-    count, pressure, end = requests[0]
+    count, pressure, end = seen[0]
     assert count == len(plan.blocks) > 1
     assert plan.algorithm == "in_a_row"
     assert min(plan.offsets) == 64

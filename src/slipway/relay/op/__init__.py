@@ -8,17 +8,21 @@ from slipway.classic.names import missing
 from slipway.lazy import paths
 from slipway.relay import annotation, composites, image, nn, op_registry, vision
 from slipway.relay.expr import Op
-from slipway.relay.op import contrib
+from slipway.relay.op import contrib, strategy
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.op_rules import (
+    OpImplementation,
+    OpStrategy,
     register_alter_op_layout,
     register_convert_op_layout,
     register_legalize,
+    register_strategy,
 )
 
 __all__ = [
-    "Op", "OpPattern", "annotation", "contrib", "get", "image", "nn",
-    "register_alter_op_layout", "register_convert_op_layout", "register_legalize", "vision",
+    "Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "contrib", "get",
+    "image", "nn", "register_alter_op_layout", "register_convert_op_layout", "register_legalize",
+    "register_strategy", "strategy", "vision",
 ]  # fmt: skip
 
 paths(__name__, {name: f"slipway.relay.{name}" for name in ("annotation", "image", "nn", "vision")})

@@ -10,10 +10,14 @@ from slipway.relay.expr import ExprLike
 from slipway.relay.expr import Op
 from slipway.relay.expr import Op as Op
 from slipway.relay.op import contrib as contrib
+from slipway.relay.op import strategy as strategy
 from slipway.relay.op_registry import OpPattern as OpPattern
+from slipway.relay.op_rules import OpImplementation as OpImplementation
+from slipway.relay.op_rules import OpStrategy as OpStrategy
 from slipway.relay.op_rules import register_alter_op_layout as register_alter_op_layout
 from slipway.relay.op_rules import register_convert_op_layout as register_convert_op_layout
 from slipway.relay.op_rules import register_legalize as register_legalize
+from slipway.relay.op_rules import register_strategy as register_strategy
 from slipway.relay.ops.annotation import device_copy as device_copy
 from slipway.relay.ops.control import branch as branch
 from slipway.relay.ops.control import while_loop as while_loop
@@ -157,7 +161,9 @@ from slipway.relay.ops.tensor.update import dynamic_update_slice as dynamic_upda
 
 __all__ = [
     "Op",
+    "OpImplementation",
     "OpPattern",
+    "OpStrategy",
     "abs",
     "acos",
     "acosh",
@@ -255,6 +261,7 @@ __all__ = [
     "register_alter_op_layout",
     "register_convert_op_layout",
     "register_legalize",
+    "register_strategy",
     "reinterpret",
     "repeat",
     "reshape",
@@ -291,6 +298,7 @@ __all__ = [
     "stack",
     "std",
     "stft",
+    "strategy",
     "strided_set",
     "strided_slice",
     "subtract",

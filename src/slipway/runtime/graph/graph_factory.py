@@ -37,6 +37,7 @@ class GraphExecutorFactoryModule(Module):
         "get_graph_json": "get_graph_json",
         "get_executor_config": "get_graph_json",
         "get_graph_params": "get_params",
+        "list_module_names": "list_module_names",
         "remove_params": "without_params",
         "debug_create": "create_debugged",
     }
@@ -86,6 +87,10 @@ class GraphExecutorFactoryModule(Module):
         return self._graph_json
 
     get_executor_config = get_graph_json
+
+    def list_module_names(self) -> list[str]:
+        """Return the names of the models inside: the one that it was built with."""
+        return [self.module_name]
 
     def get_lib(self) -> Module:
         """Return the module with the compiled functions."""
