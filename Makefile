@@ -15,6 +15,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV ?= .venv
 BIN := $(VENV)/bin
+TORCH = $(shell sed -n 's/.*"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 
 .PHONY: demo test test-long check format misra mutants docs wheel release clean
 
@@ -82,6 +83,9 @@ $(VENV)/.for-docs: $(VENV)/.made pyproject.toml
 	@touch $@
 
 $(VENV)/.for-tests: $(VENV)/.made pyproject.toml
-	@echo "Installing Slipway with what its tests need into $(VENV) (about 1.5 GB, once)"
+	@echo "Installing Slipway with what its tests need into $(VENV) (about 3 GB, once)"
+	-@$(BIN)/python -m pip install --quiet --no-deps --retries 0 --timeout 20 \
+	  --index-url https://download.pytorch.org/whl/cpu $(TORCH) 2>/dev/null || \
+	  echo "no build of torch for CPUs alone was found: that for GPUs takes 4 GB more"
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	@touch $@ $(VENV)/.for-demo

@@ -44,9 +44,59 @@ class _AtOnce:
             terminal.write_line("\n".join([f"{report.when} of {report.nodeid} failed:", *last]))
 
 
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report
+
+
+def _emptied(folder: Path) -> None:
+    """Free what a folder takes; its name stays, so that no later file has the path of an old one.
+
+    The loader gives a library that is open to whoever asks for another one of its path.
+    """
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # a worker of xdist has no terminal
         config.pluginmanager.register(_AtOnce(config))
+
+
+@pytest.fixture
+def tmp_path(tmp_path, request):
+    """The test's own folder, which is kept with what is in it where the test fails."""
+    yield tmp_path
+    if not request.node.stash.get(_FAILED, False):
+        _emptied(tmp_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Let go what a module's fixture made with `tmp_path_factory` when the module has passed."""
+    if fixturedef.scope == "session" or "tmp_path_factory" not in fixturedef.argnames:
+        return (yield)
+    base = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    before, made = set(base.iterdir()), set()
+
+    def let_go():
+        if not request.session.testsfailed:
+            for folder in made:
+                _emptied(folder)
+
+    fixturedef.addfinalizer(let_go)  # it runs after what the fixture does itself
+    value = yield
+    made |= set(base.iterdir()) - before
+    return value
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,9 @@ PACKAGE = Path(__file__).parent.parent / "src" / "slipway"
 
 # (path, function, arguments): reason.  Patterns of fnmatch; several arguments with a space between.
 ALLOWED = {
+    # What libraries that take no part were told.
+    ("compiler/accelerators/libraries.py", "partition_for_*",
+     "mod_name opts disabled_ops alter_layout prune_subgraphs"): "classic's options",
     # One signature for many functions, of which each reads what it needs.
     ("backends/*/backend.py", "*Backend.*", "target aot later name function"): "hooks of a backend",
     ("backends/backend.py", "Backend.*",
@@ -62,6 +65,7 @@ ALLOWED = {
     ("tuning/builders.py", "Builder.build", "together"): "one process makes one library anyway",
     ("te/library.py", "batch_matmul", "iterative"): "of one BLAS, how it computes the same",
     ("relay/qnn/op.py", "*", "input_scale kernel_scale x_scale y_scale"): "sums have no scale yet",
+    ("relay/ops/packed/conv_by_size.py", "conv_reference", "direct"): "the kernel once more",
     ("relay/ops/nn/spread.py", "bitpack", "name"): "a label",
     ("relay/dataflow_pattern/rewriting.py", "rewrite", "mod"): "types are known without the module",
     ("compiler/vm.py", "compile", "target_host"): "the target is a processor, its own host",

@@ -42,6 +42,7 @@ AREAS: dict[str, list[str]] = {
     "onnx": ["python/frontend/onnx/test_*.py"],
     "tflite": ["python/frontend/tflite/test_*.py"],
     "aot": [RELAY + "aot/test_*.py"],
+    "memory plan": [UNIT + "test_tir_usmp_*.py"],
     "tir": [UNIT + "test_tir_base.py", UNIT + "test_tir_buffer.py",
             UNIT + "test_tir_constructor.py",
             UNIT + "test_tir_imm_values.py", UNIT + "test_tir_intrin.py",

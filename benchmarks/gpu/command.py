@@ -6,7 +6,9 @@ For each device of OpenCL, Vulkan and CUDA: kernels launched, bytes that they re
 the time of a run from the call to the result being there, contestants in turns, the median over
 the rounds.  (Of Slipway, what the kernels of one fused function hand to each other is not among the
 bytes.)  On OpenCL the peer is tinygrad (``pip install tinygrad``), on Vulkan IREE (``pip install
-iree-base-compiler iree-base-runtime onnx``), on CUDA ``torch.compile`` where torch has a GPU.
+iree-base-compiler iree-base-runtime onnx``) and ONNX Runtime's WebGPU provider (see
+`benchmarks.gpu.onnxruntime_webgpu`), on CUDA ``torch.compile`` where torch has a GPU.  The wheel of
+apache-tvm 0.27 has neither OpenCL nor Vulkan.
 Results are held against NumPy first: a peer's that are off by more than 1e-4 are said to be, ours
 end the run.  A device that is not there is said so.
 """
@@ -25,6 +27,7 @@ import numpy as np
 
 import slipway as tvm
 from benchmarks.gpu.iree import iree_on
+from benchmarks.gpu.onnxruntime_webgpu import onnxruntime_on
 from slipway import relay
 from slipway.contrib import graph_executor
 
@@ -234,7 +237,17 @@ def iree_on_vulkan(case):
     return None if found is None else Built("iree", *found)
 
 
-PEERS = {"opencl": [tinygrad_on], "vulkan": [iree_on_vulkan], "cuda": [torch_on]}
+def onnxruntime_on_vulkan(case):
+    """Return ONNX Runtime through WebGPU; None where it is not installed, or refuses the driver."""
+    found = onnxruntime_on(case)
+    return None if found is None else Built("onnxruntime", *found)
+
+
+PEERS = {
+    "opencl": [tinygrad_on],
+    "vulkan": [iree_on_vulkan, onnxruntime_on_vulkan],
+    "cuda": [torch_on],
+}
 
 
 def measure(contestants, rounds):

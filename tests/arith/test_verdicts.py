@@ -10,6 +10,7 @@ from slipway.arith.linear import INF
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.expr import SizeVar, Var
+from slipway.ir.visit import substitute, walk
 
 COMPARISONS = {E.LT: operator.lt, E.LE: operator.le, E.GT: operator.gt, E.GE: operator.ge}
 SWAPPED = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE}
@@ -294,3 +295,22 @@ def test_a_quotient_by_a_size_is_told_by_what_it_divides_unless_the_size_may_be_
         assert (isinstance(simple, E.IntImm) and bool(simple.value)) == decided
     # Nothing is known of the quotient by what has no range at all.
     assert not isinstance(Analyzer().simplify(E.FloorDiv(Var("k"), Var("m")) < h), E.IntImm)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+@pytest.mark.parametrize("factor", [-3, -1, 1, 2])
+def test_quotients_by_numbers_are_compared_as_sums(kind, factor):
+    """No quotient is left of y // 13 < 64: steps of a loop that was fused are a sum again."""
+    i, holds = Var("i"), COMPARISONS[kind]
+    for shift, by in itertools.product(range(-5, 6), (1, 2, 13)):
+        simple = Analyzer().simplify(kind(E.FloorDiv(i * 2 - 5, by) * factor + shift, 4))
+        assert not any(isinstance(n, E.FloorDiv) for n in walk(simple))
+        for value in range(-40, 60):
+            now = Analyzer().simplify(substitute(simple, {i: ops.const(value)}))
+            assert bool(now.value) == holds((value * 2 - 5) // by * factor + shift, 4)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_quotients_are_left_where_the_sum_would_have_no_type(kind):
+    condition = kind(E.FloorDiv(Var("i"), 2**20), 2**12)
+    assert any(isinstance(n, E.FloorDiv) for n in walk(Analyzer().simplify(condition)))

@@ -6,6 +6,7 @@ import pytest
 from slipway import relay
 from slipway.backends.backend import compile_target
 from slipway.backends.size_versions import _parts, in_versions, size_versions
+from slipway.backends.ways import ways_of
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import BufferLoad, SizeVar
@@ -157,3 +158,42 @@ def test_versions_share_the_arguments_and_the_size_of_the_kernel():
     assert {id(view.data) for view in views} == {id(arguments[0].data)}
     reads = [n for n in walk(made.body) if isinstance(n, BufferLoad)]
     assert sum(read.buffer is arguments[0] for read in reads) == 6
+
+
+def by_size(costs=(36, 40, 9)):
+    """A convolution of four channels with its kernel in both forms, and an epilogue."""
+    data = relay.var("x", shape=(1, 1, Dim("h", 1, 9), Dim("w", 1, 9), 4))
+    direct = relay.var("direct", shape=(1, 1, 3, 3, 4, 4))
+    tiles = relay.var("tiles", shape=(1, 6, 6, 1, 4, 4))
+    made = relay.op.nn.contrib_conv2d_nchwc_by_size(
+        data, direct, tiles, 1, "NCHW4c", "OIHW4i4o", costs=costs
+    )
+    return kernel(relay.nn.relu(made))
+
+
+def test_open_sizes_choose_between_two_ways():
+    """Each of them has a kernel of its own; both forms of weights are the whole kernel's."""
+    function = by_size()
+    found = ways_of(function)
+    assert "winograd" in str(found.other)
+    assert "winograd" not in str(found.one)
+    loops = lower_kernel("f", function, TARGET)
+    rng = np.random.default_rng(2)
+    direct, tiles = (
+        rng.standard_normal(t.checked_type.shape).astype("float32") for t in function.params[1:]
+    )
+    for height, width in ((1, 1), (2, 4), (1, 9), (9, 9), (4, 5)):
+        x = rng.standard_normal((1, 1, height, width, 4)).astype("float32")
+        cost = 36 * -(-height // 4) * -(-width // 4) + 40
+        way = found.one if 9 * height * width < cost else found.other
+        out = np.full((1, 1, height, width, 4), np.nan, np.float32)
+        run_loops(loops, x, direct, tiles, out)
+        np.testing.assert_allclose(out, interpret(way, x, direct, tiles), rtol=1e-4, atol=1e-4)
+
+
+def test_versions_of_a_way_are_chosen_inside_of_it():
+    loops = lower_kernel("f", by_size(), TARGET)
+    body = loops.body
+    assert isinstance(body, IfThenElse)
+    assert "h" in str(body.condition)
+    assert not any(isinstance(n, SizeVar) and n.name not in "hw" for n in walk(body))

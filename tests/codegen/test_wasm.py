@@ -8,9 +8,11 @@ import pytest
 
 import slipway as tvm
 from slipway import te
+from slipway.relay.ops.tensor.small_types import to_integer
 
 wasmtime = pytest.importorskip("wasmtime", reason="no wasmtime: pip install wasmtime")
 COUNT, TENSOR = 16, 7  # elements; tvm-ffi's type index of a DLTensor's address
+SPECIAL = (np.nan, np.inf, -np.inf, -np.nan, 2.0**31, -(2.0**31), 3e9, -3e9)
 
 
 def result_of(schedule, arguments, x, target, path):
@@ -62,6 +64,18 @@ def test_bounds_keep_every_nan_and_infinity(lanes, tmp_path):
     x[[1, 4, 6, 11]] = np.nan, -np.inf, np.inf, -np.nan
     found = result_of(schedule, [a, b], x, "web/wasm", tmp_path / "x.wasm")
     np.testing.assert_array_equal(found, np.clip(x, -0.5, 6.0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_floats_become_integers_whatever_they_are(lanes, dtype, tmp_path):
+    a = te.placeholder((COUNT,), name="a")
+    b = te.compute((COUNT,), lambda i: te.to_integer(a[i], dtype).astype("float32"), name="b")
+    schedule = te.create_schedule(b.op)
+    schedule[b].vectorize(schedule[b].split(b.op.axis[0], lanes)[1])
+    x = np.array([*SPECIAL, 2.0**63, -1.5, 127.5, -128.9, 300.7, 0, -0.0, 1e30], "float32")
+    found = result_of(schedule, [a, b], x, "web/wasm", tmp_path / "x.wasm")
+    np.testing.assert_array_equal(found, to_integer(x, dtype).astype("float32"))
 
 
 def test_addresses_are_a_base_and_offsets():

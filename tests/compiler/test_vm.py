@@ -190,9 +190,21 @@ def test_in_steps_and_as_an_executor():
     compiler.codegen()
     vm = VirtualMachine(compiler.get_exec(), tvm.cpu())
     np.testing.assert_allclose(vm.run(X)[0].numpy(), np.maximum(X - 2, 0) + 1)
+    vm.set_input("main", X)
+    assert vm.benchmark(tvm.cpu(), repeat=1, number=1).mean > 0
     executor = relay.vm.VMExecutor(pair(), tvm.cpu(), "llvm", {"b": B})
     np.testing.assert_allclose(executor.evaluate()(X)[1].numpy(), np.exp(X), rtol=1e-5)
     np.testing.assert_allclose(executor.vm.run(X)[1].numpy(), np.exp(X), rtol=1e-5)
+
+
+def test_the_graph_passes_alone_give_what_can_be_compiled_further():
+    for given in ("llvm", tvm.target.Target("llvm", host="llvm")):
+        for optimize in (relay.vm.VMCompiler().optimize, relay.optimize):
+            mod, params = optimize(pair(), target=given, params={"b": B})
+            assert "fn(" in (text := str(mod)) or "Primitive" in text
+            assert params == {}
+            made = relay.create_executor("graph", mod=mod, target=given).evaluate()(X)
+            np.testing.assert_allclose(made[1].numpy(), np.exp(X), rtol=1e-5)
 
 
 def test_on_a_device_of_a_session(tmp_path):

@@ -25,6 +25,9 @@ def test_module_and_function_compute_the_same(contrib):
     first = made(x)
     made(x * 2)
     torch.testing.assert_close(first, torch.relu(linear(x)).detach())  # it is the caller's own
+    narrow = contrib.optimize_torch(linear.bfloat16(), x.bfloat16())(x.bfloat16())
+    torch.testing.assert_close(narrow, linear(x.bfloat16()).detach())
+    linear.float()
     with pytest.warns(UserWarning, match="does not search"):
         both = contrib.optimize_torch(lambda a, b: (a + b, a * b), [y, y], tuning_config=object())
     for got, want in zip(both(y, x[:, :3]), (y + x[:, :3], y * x[:, :3]), strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import slipway
-from slipway.backends.gpu.schedules import shared
+from slipway.backends.gpu.schedules import rows, shared
 from slipway.backends.micro.kernels import dsp_folded, joining
 from slipway.codegen import cache
 from slipway.codegen.gpu import llvm_kernels, nvptx
@@ -40,7 +40,6 @@ WORDS = {
     "three": 3,
     "sixteen": 16,
     "a sixteenth": 16,
-    "a million": 1,
     "eight": 8,
     "four": 4,
 }
@@ -157,6 +156,9 @@ FOUND = {
     ("gpu.md", r"`nn.conv3d` with at least (\d+) channels in a group"): ANY_GPU.tile_length,
     ("gpu.md", r"rows of at least (\d+) elements where"): ANY_GPU.row_length,
     ("gpu.md", r"softmax and norms of at least (\d+) rows"): ANY_GPU.row_count,
+    ("gpu.md", r"two more kernels start \((\d+) elements"): max(
+        filter(rows._is_short, range(1000))
+    ),
     ("gpu.md", r"of at most (\d+) rows and a depth"): ANY_GPU.vector_rows,
     ("gpu.md", r"and a depth of at least (\d+), where"): ANY_GPU.vector_depth,
     ("gpu.md", r"in step, of at least (\d+) rows and sums"): ANY_GPU.transposed_rows,
@@ -170,7 +172,7 @@ FOUND = {
     ("gpu.md", r"words \((\d+) where matrix units compute\)"): llvm_kernels._MATRIX_TILES[-1],
     ("gpu.md", r"tune` tries up to (four)"): shared._STAGES[-1],
     ("gpu.md", r"each counted as (eight) of them"): ANY_GPU.global_cost,
-    ("gpu.md", r"two more launches of (a million) each"): ANY_GPU.launch_cost // 1_000_000,
+    ("gpu.md", r"launches of (four) million each"): ANY_GPU.launch_cost // 1_000_000,
     ("tuning.md", r"\((1e-4) of the largest value"): measure.TOLERANCE,
     ("tuning.md", r"(\d+e-\d+) for float16"): measure.TOLERANCES["float16"],
     ("tuning.md", r"(\d+e-\d+) for bfloat16"): measure.TOLERANCES["bfloat16"],

@@ -52,7 +52,9 @@ def test_records_of_a_search_are_used(folder):
     assert "conv2d" in (folder / "module.tar.relay").read_text()
 
 
-def test_options_of_targets_executors_and_runtimes(folder, monkeypatch):
+@pytest.fixture
+def compiled(monkeypatch):
+    """What a line asks `compile_model` for, which does nothing."""
     seen = {}
 
     def compile_model(model, target, **options):
@@ -60,17 +62,82 @@ def test_options_of_targets_executors_and_runtimes(folder, monkeypatch):
         return tvmc.TVMCPackage("model.onnx")
 
     monkeypatch.setattr("slipway.driver.tvmc.commands.compile_model", compile_model)
+    return seen
+
+
+def test_options_of_targets_executors_and_runtimes(folder, compiled):
     line = ["compile", "--target=llvm", "--target-llvm-mcpu=skylake", "--target-llvm-num-cores",
             "2", "--target-host", "llvm", *SHAPES, "--executor", "aot",
             "--executor-aot-unpacked-api=1", "--executor-aot-interface-api", "c", "--runtime=crt",
             "--runtime-crt-system-lib", "1", "--module-name", "foo",
             "--pass-config", "tir.disable_vectorize=1", "model.onnx"]  # fmt: skip
     assert main(line) == 0
-    assert seen["additional_target_options"] == {"llvm": {"mcpu": "skylake", "num-cores": "2"}}
-    assert (seen["executor"].name, seen["executor"]["interface-api"]) == ("aot", "c")
-    assert (seen["runtime"].name, seen["runtime"]["system-lib"]) == ("crt", True)
-    assert (seen["target_host"], seen["mod_name"]) == ("llvm", "foo")
-    assert seen["pass_context_configs"] == ["tir.disable_vectorize=1"]
+    assert compiled["additional_target_options"] == {"llvm": {"mcpu": "skylake", "num-cores": "2"}}
+    assert (compiled["executor"].name, compiled["executor"]["interface-api"]) == ("aot", "c")
+    assert (compiled["runtime"].name, compiled["runtime"]["system-lib"]) == ("crt", True)
+    assert (compiled["target_host"], compiled["mod_name"]) == ("llvm", "foo")
+    assert compiled["pass_context_configs"] == ["tir.disable_vectorize=1"]
+
+
+def test_options_that_take_many_values_leave_the_models_name(folder, compiled):
+    line = ["compile", "--target=llvm", *SHAPES, "--desired-layout", "NHWC:HWIO", "NCHW",
+            "--mixed-precision", "--mixed-precision-ops", "nn.conv2d", "nn.dense",
+            "--mixed-precision-acc-type", "float32", "--desired-layout-ops", "nn.conv2d",
+            "nn.max_pool2d", "model.onnx"]  # fmt: skip
+    assert main(line) == 0
+    assert compiled["desired_layout"] == ["NHWC:HWIO", "NCHW"]
+    assert compiled["desired_layout_ops"] == ["nn.conv2d", "nn.max_pool2d"]
+    assert compiled["mixed_precision"]
+    assert compiled["mixed_precision_ops"] == ["nn.conv2d", "nn.dense"]
+
+
+def test_the_pools_of_a_program(folder, compiled):
+    line = ["compile", "--target=c", *SHAPES, "--executor=aot", "--runtime=crt",
+            "--executor-aot-constant-byte-alignment=32", "--workspace-pools=sram,dram",
+            "--workspace-pools-targets=sram:c", "--workspace-pools-targets=dram:c,llvm",
+            "--workspace-pools-size-hint-bytes=sram:4096",
+            "--workspace-pools-read-latency-cycles=dram:7",
+            "--workspace-pools-target-burst-bytes=sram:c:8", "model.onnx"]  # fmt: skip
+    assert main(line) == 0
+    sram, dram = compiled["workspace_pools"].pools
+    assert (sram.pool_name, sram.size_bytes, dram.size_bytes) == ("sram", 4096, None)
+    assert dram.pool_info_properties.read_latency_cycles == 7
+    assert list(sram.pool_info_properties.target_burst_bytes.values()) == [8]
+    assert compiled["executor"]["constant-byte-alignment"] == 32
+
+
+def test_options_of_a_file_hold_where_the_line_does_not_give_them(folder, compiled):
+    (folder / "usual.json").write_text(
+        """{"targets": [{"kind": "llvm", "mcpu": "skylake"}], "opt-level": "1",
+        "executor": {"kind": "aot", "interface-api": "c"}, "runtime": {"kind": "crt"},
+        "pass-config": {"tir.disable_vectorize": "1"}, "print-pass-times": true}"""
+    )
+    assert main(["compile", "--config", "usual", *SHAPES, "-O2", "model.onnx"]) == 0
+    assert (compiled["target"], compiled["opt_level"]) == ("llvm", 2)
+    assert compiled["additional_target_options"] == {"llvm": {"mcpu": "skylake"}}
+    assert (compiled["executor"].name, compiled["executor"]["interface-api"]) == ("aot", "c")
+    assert compiled["pass_context_configs"] == ["tir.disable_vectorize=1"]
+    assert compiled["print_pass_times"]
+
+
+def test_layouts_precision_and_times_of_passes_reach_the_compiler(folder, capsys):
+    line = ["compile", "--target=llvm", *SHAPES, "--desired-layout", "NHWC:HWIO",
+            "--desired-layout-ops", "nn.conv2d", "--mixed-precision", "--print-pass-times",
+            "--dump-code=relay", "model.onnx"]  # fmt: skip
+    assert main(line) == 0
+    graph = (folder / "module.tar.relay").read_text()
+    assert 'kernel_layout="HWIO"' in graph
+    assert "float16" in graph
+    assert "breakdown by pass:\nRemoveUnusedFunctions: " in capsys.readouterr().out
+
+
+def test_a_library_before_the_target_takes_no_part(folder):
+    line = ["compile", "--target=cmsis-nn,c", "--target-c-mcpu=cortex-m55", *SHAPES, "-f", "mlf",
+            "--target-cmsis-nn-mcpu=cortex-m55", "--runtime=crt", "--executor=aot",
+            "--dump-code=relay", "model.onnx"]  # fmt: skip
+    with pytest.warns(UserWarning, match=r"no operator is handed to CMSIS-NN"):
+        assert main(line) == 0
+    assert "conv2d" in (folder / "module.tar.relay").read_text()
 
 
 def test_an_archive_becomes_a_project(folder, capsys):
@@ -95,6 +162,13 @@ def test_an_archive_becomes_a_project(folder, capsys):
         ("compile --target llvm --target-llvm-mcpu", "--target-llvm-mcpu has no value"),
         ("compile --target llvm --input-shapes data:[1,3,8,8] --executor-aot-unpacked-api=1 "
          "model.onnx", "--executor-aot-unpacked-api is given, and --executor is graph"),
+        ("compile --config none --target llvm model.onnx", "none.json cannot be read"),
+        ("compile --target c --workspace-pools=a --input-shapes data:[1,3,8,8] model.onnx",
+         "add --workspace-pools-targets=a:c"),
+        ("compile --target c --workspace-pools-targets=a:c --input-shapes data:[1,3,8,8] "
+         "model.onnx", "'a:c' is not NAME:VALUE of one of --workspace-pools, which names none"),
+        ("compile --target c --workspace-pools=a --workspace-pools-targets=a:llvm "
+         "--input-shapes data:[1,3,8,8] model.onnx", "the targets are c"),
         ("run --rpc-tracker here:x m.tar", "not of the form host:port"),
         ("micro create made model.tar template", "--template-dir is of the platform template"),
         ("micro create made model.tar crt --project-option heap", "'heap', which is not name="),

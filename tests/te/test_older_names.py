@@ -106,6 +106,22 @@ def test_unsigned_constants_and_blocks_of_two_parts():
     assert block.rest.rest is parts[2]
 
 
+def test_the_loops_of_a_schedule_before_any_pass_of_loops():
+    a = te.placeholder((64, 8), name="a")
+    k = te.reduce_axis((0, 8), name="k")
+    b = te.compute((64,), lambda i: te.sum(a[i, k], axis=k), name="b")
+    s = te.create_schedule(b.op)
+    cache = s.cache_read(a, "shared", [b])
+    s[b].vectorize(s[b].split(b.op.axis[0], 8)[1])
+    made = tvm.driver.build_module.form_irmodule(s, [a, b], "main", binds=None)
+    text = str(tvm.driver.build_module.schedule_to_module(s, [a, b])["main"])
+    assert str(made["main"]) == text
+    assert cache.op.name in text
+    assert "vectorized" in text
+    flat = tvm.tir.transform.StorageFlatten(64)(made)
+    tvm.build(tvm.tir.transform.VectorizeLoop()(flat), "llvm")
+
+
 def test_register_object_names_a_node_class():
     from slipway.ir.expr import PrimExpr
     from slipway.ir.node import node

@@ -1,8 +1,14 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from slipway.contrib import util, utils
+from slipway.toolchain import link, native, tempdir
 
 
 def test_relpath_is_inside_and_creates_nothing():
@@ -48,3 +54,103 @@ def test_kept_for_somebody_to_look_into(tmp_path):
     for one in (kept, gone, given):
         one.remove()
     assert [p.name for p in sorted(tmp_path.iterdir())] == ["given", "kept"]
+
+
+# It is asked to end while it waits for a compiler, as most do; a forked process ends where it is.
+WAITING = """
+import os, subprocess, sys
+from pathlib import Path
+from slipway.toolchain import link, native, tempdir
+
+def compiles(*_):
+    if os.fork() == 0:
+        os.kill(os.getpid(), {number})
+    assert os.wait()[1] == {number}
+    subprocess.run(["sh", "-c", "echo in; exec sleep 60"])
+
+def pieces():
+    yield b"x"
+    compiles()
+
+with tempdir.scratch(), tempdir.tempdir():
+    {work}
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "work",
+    [
+        "compiles()",
+        "native.atomically(Path('out'), compiles)",
+        "link.write_file(Path('out'), pieces())",
+    ],
+)
+def test_nothing_is_left_of_a_process_that_is_asked_to_end(number, work, tmp_path):
+    program = WAITING.format(number=int(signal.SIGTERM), work=work)
+    started = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with started:
+        assert started.stdout.readline() == "in\n"
+        assert list(tmp_path.iterdir())
+        started.send_signal(number)
+        code = started.wait(timeout=30)
+    assert code == (-number if number == signal.SIGINT else 128 + number)
+    assert not list(tmp_path.iterdir())
+
+
+def test_handlers_are_those_of_the_program_again():
+    before = signal.getsignal(signal.SIGTERM)
+    with tempdir.scratch(), utils.tempdir():
+        assert (signal.getsignal(signal.SIGTERM) is before) == (before is not signal.SIG_DFL)
+    assert signal.getsignal(signal.SIGTERM) is before
+    found = []
+
+    def own(*_):
+        raise AssertionError
+
+    def elsewhere():
+        with tempdir.scratch() as folder:
+            found.append(folder.is_dir())
+
+    signal.signal(signal.SIGTERM, own)
+    try:
+        with tempdir.scratch():
+            assert signal.getsignal(signal.SIGTERM) is own
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert found == [True]
+
+
+def test_a_folder_that_lasts_goes_with_the_process(tmp_path):
+    program = "from slipway.toolchain.tempdir import lasting; print(lasting('slipway-'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert Path(done.stdout.strip()).parent == tmp_path
+    assert not list(tmp_path.iterdir())
+
+
+def test_many_may_write_one_file(tmp_path):
+    out = tmp_path / "out"
+
+    def write(content):
+        for _ in range(20):
+            link.write_file(out, content, mode=0o600)
+            native.atomically(out, lambda path: path.write_bytes(content))
+
+    threads = [threading.Thread(target=write, args=(bytes([each]) * 5000,)) for each in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(out.read_bytes())) == 1
+    assert out.stat().st_size == 5000
+    assert list(tmp_path.iterdir()) == [out]

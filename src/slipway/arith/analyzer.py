@@ -17,7 +17,7 @@ from slipway.arith.linear import INDEX_TYPES, INF, Atom, Bound, Linear
 from slipway.arith.opaque import bounds_of, identity_of, variables_in
 from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
-from slipway.arith.verdicts import decide
+from slipway.arith.verdicts import decide, of_dividend
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import map_children, substitute, walk
@@ -448,8 +448,10 @@ class Analyzer:
         verdict = decide(self, type(expr), self.recombine(x.minus(y)))
         if verdict is not None:
             return ops.TRUE if verdict else ops.FALSE
+        kind, x, y = of_dividend(self, type(expr), x, y)
         a, b = self.to_expr(x), self.to_expr(y)
-        return expr if a is expr.a and b is expr.b else type(expr)(a, b)
+        same = kind is type(expr) and a is expr.a and b is expr.b
+        return expr if same else kind(a, b)
 
     def decide(self, kind: Any, difference: Linear) -> bool | None:
         """Decide ``difference <kind> 0`` for all values of the variables; None when unknown."""

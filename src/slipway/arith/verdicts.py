@@ -20,6 +20,7 @@ from slipway.ir import expr as E
 if TYPE_CHECKING:
     from slipway.arith.analyzer import Analyzer
 
+_LEAST = -(2**31)  # of 32-bit integers
 _STEPS = 4  # atoms that are replaced, one after the other
 
 
@@ -167,6 +168,29 @@ def _by_dividend(
         n = n.shifted(1)
     kind = E.LT if kind in (E.LT, E.LE) else E.GE
     return decide(an, kind, an.recombine(atom.arg.minus(an.multiply(n, divisor))), steps - 1)
+
+
+def of_dividend(an: Analyzer, kind: Any, x: Linear, y: Linear) -> tuple[Any, Linear, Linear]:
+    """Return a comparison of a quotient y // c with a number as that of y: y // c < n as y < n * c.
+
+    Steps of a loop that was fused take the form that vectors and cuts understand: a sum.
+    """
+    difference = an.recombine(x.minus(y))
+    if kind not in _SWAPPED or len(difference.terms) != 1:
+        return kind, x, y
+    ((atom, factor),) = _reduced(kind, difference).terms.items()
+    if atom.kind != "div" or abs(factor) != 1:
+        return kind, x, y
+    const = _reduced(kind, difference).const
+    assert atom.arg is not None
+    n, kind = (-const, kind) if factor > 0 else (const, _SWAPPED[kind])
+    if kind in (E.LE, E.GT):
+        n += 1
+    end = n * atom.divisor - atom.arg.const
+    if not _LEAST <= end <= -_LEAST - 1:
+        return kind, x, y
+    kind = E.LT if kind in (E.LT, E.LE) else E.GE
+    return kind, atom.arg.shifted(-atom.arg.const), an.constant(end, x.dtype)
 
 
 _SWAPPED = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE}

@@ -16,6 +16,7 @@ from slipway.backends.cpu.schedules.generic import schedule_injective
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.stages import inline_injective
 from slipway.backends.strategy import Choice, Problem, choose, choose_plain
+from slipway.backends.ways import ways_of
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir import ops as ir_ops
 from slipway.relay import op_registry
@@ -53,9 +54,12 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
 
     Tuple parameters are taken apart into one tensor argument per field, in order; so is a tuple
     result.  With open dimensions a strategy that needs their sizes is passed over; without any
-    that does not, loops stay as they are written.  Raises LoweringError for what cannot stand in a
-    fused function.
+    that does not, loops stay as they are written.  Of an operator with two ways it is that of the
+    second.  Raises LoweringError for what cannot stand in a fused function.
     """
+    ways = ways_of(function)
+    if ways is not None:
+        function = ways.other
     if not has_open(function.checked_type):
         return _scheduled(function, target)
     passed_over: set[str] = set()

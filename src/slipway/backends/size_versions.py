@@ -9,21 +9,27 @@
 
 A tile has no more rows than the lower end of a range allows, so that the last one may overlap the
 one before.  Parts end at each of `CUTS`, and neighbours that are scheduled alike are one.
+
+An operator with two ways (`op_registry.Ways`) has a kernel for each, which may have versions:
+
+    a convolution of h by w   ->   if 9 * h * w < 36 * ceil(h / 4) * ceil(w / 4) + 40: directly
+                                   else: by Winograd's algorithm
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.primitive import schedule_primitive
+from slipway.backends.ways import ways_of
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import substitute
+from slipway.ir.visit import substitute, walk
 from slipway.relay import op_registry
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Function
@@ -35,6 +41,10 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 CUTS = (2, 3, 4, 6, 8, 16, 32)  # where parts begin; the last is more rows than any tile has
+
+
+def _sizes_in(condition: E.PrimExpr) -> list[E.Var]:
+    return [e for e in walk(condition) if isinstance(e, E.Var)]
 
 
 @dataclass(frozen=True)
@@ -121,13 +131,32 @@ def in_versions(
     function: Function, target: Target, lowered: Callable[[Function], PrimFunc]
 ) -> PrimFunc:
     """Return the loops of a kernel, in versions where its open sizes ask for them."""
-    found = size_versions(function, target) if target.kind.is_cpu else None
+    if not target.kind.is_cpu:
+        return lowered(function)
+    found = ways_of(function)
+    if found is not None and isinstance(found.condition, E.IntImm):
+        return in_versions(found.one if found.condition.value else found.other, target, lowered)
+    if found is not None and set(_variables(function)).issuperset(_sizes_in(found.condition)):
+        one, other = (in_versions(f, target, lowered) for f in (found.one, found.other))
+        frame = _frame(other, function)
+        bodies = [_moved(f, frame, {}) for f in (one, other)]
+        return frame.with_body(S.IfThenElse(found.condition, *bodies))
+    return _in_parts(function, target, lowered)
+
+
+def _in_parts(
+    function: Function, target: Target, lowered: Callable[[Function], PrimFunc]
+) -> PrimFunc:
+    found = size_versions(function, target)
     if found is None:
         return lowered(function)
     variable, versions = found
     made = [lowered(version.function) for version in versions]
     frame = _frame(made[-1], function)
-    bodies = [_moved(f, frame, variable, v.size) for f, v in zip(made, versions, strict=True)]
+    bodies = [
+        _moved(f, frame, {} if isinstance(v.size, int) else {v.size: variable})
+        for f, v in zip(made, versions, strict=True)
+    ]
     body = bodies[-1]
     for version, smaller in zip(versions[-2::-1], bodies[-2::-1], strict=True):
         assert version.high is not None
@@ -149,9 +178,9 @@ def _frame(version: PrimFunc, function: Function) -> PrimFunc:
     return version.replace(buffer_map=tuple(pairs))  # type: ignore[no-any-return]
 
 
-def _moved(version: PrimFunc, frame: PrimFunc, variable: E.Var, size: E.Var | int) -> S.Stmt:
-    """Return the body of a version on the buffers, and with the size, of the whole kernel."""
-    mapping: dict[Any, Any] = {} if isinstance(size, int) else {size: variable}
+def _moved(version: PrimFunc, frame: PrimFunc, sizes: Mapping[E.Var, E.Var]) -> S.Stmt:
+    """Return the body of a version on the buffers, and with the `sizes`, of the whole kernel."""
+    mapping: dict[Any, Any] = dict(sizes)
     for (_, old), (_, new) in zip(version.buffer_map, frame.buffer_map, strict=True):
         mapping[old] = new
         mapping[old.data] = new.data  # for other views of the memory of an argument

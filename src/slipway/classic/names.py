@@ -99,7 +99,9 @@ NOT_THERE: dict[str, str] = {
     "tvm.rpc": "slipway.rpc has the client, Server, tracker and proxy",
     "tvm.script": "slipway.script reads ir_module and T.prim_func, and .script() writes them",
     "tvm.support": "no counterpart here",
-    "tvm.blocks": CPP, "tvm.tir.usmp": "give pools as workspace_memory_pools= of relay.build",
+    "tvm.blocks": CPP,
+    "tvm.tir.usmp": "relay.build plans memory: give workspace_memory_pools=, and a planner of "
+    "your own as tir.usmp.custom_algorithm",
 
     "tvm.contrib.cuda": GPU,
     "tvm.contrib.rocm": GPU, "tvm.contrib.coreml_runtime": ACCELERATOR,

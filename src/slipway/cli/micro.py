@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,6 +14,7 @@ import typer
 
 from slipway import errors
 from slipway.cli import console
+from slipway.cli.completions import board_names
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions, check_module_name
@@ -36,6 +36,7 @@ from slipway.errors import (
     SlipwayError,
     ToolchainError,
 )
+from slipway.toolchain.tempdir import scratch
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
@@ -98,7 +99,10 @@ def model_archive(
 
 def fit(
     model: Model,
-    board: Annotated[list[str] | None, typer.Option("--board", help="A board; repeatable.")] = None,
+    board: Annotated[
+        list[str] | None,
+        typer.Option("--board", autocompletion=board_names, help="A board; repeatable."),
+    ] = None,
     all_boards: Annotated[bool, typer.Option("--all-boards", help="Every board known.")] = False,
     link: Annotated[
         bool, typer.Option("--link/--estimate", help="Also link, and show the truth beside it.")
@@ -129,7 +133,7 @@ def fit(
     boards = [find_board(name) for name in names]
     need_output("--svg", svg, model)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
-    with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
+    with scratch("slipway-fit-") as folder:
         archives: dict[str, Path] = {}
 
         def archive_for(target: str) -> Path:
@@ -201,7 +205,8 @@ def create(
     board: Annotated[
         str | None,
         typer.Option(
-            help=f"A board's name, or a .toml of your own. [default: {EMULATED}, for baremetal]"
+            autocompletion=board_names,
+            help=f"A board's name, or a .toml of your own. [default: {EMULATED}, for baremetal]",
         ),
     ] = None,
     template: Annotated[
@@ -246,7 +251,7 @@ def create(
     options = {**({"board": board} if board else {}), **named}
     if project_type or template not in LIBRARIES:
         options["project_type"] = project_type or "example_project"
-    with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
+    with scratch("slipway-micro-") as folder:
         archive = model_archive(
             model,
             target or _target_of(board, template),

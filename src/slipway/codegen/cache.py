@@ -107,9 +107,13 @@ def store(key: str, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(content).digest() + content)
-        Path(name).replace(path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink()
+            raise
     except OSError:
         return
     if is_due(key, len(content)):

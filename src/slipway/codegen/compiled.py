@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +11,7 @@ from slipway.codegen.device_code import DeviceCode
 from slipway.errors import CodegenError, ToolchainError
 from slipway.runtime.libraries.library import DEVICE_CODE_SYMBOL
 from slipway.target import Target
+from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import run_zig
 
 
@@ -94,7 +94,7 @@ def merge_objects(objects: tuple[bytes, ...]) -> bytes:
             "objects for Windows and macOS cannot be joined into one here: write an archive of "
             "them, with a name that ends in .a"
         )
-    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+    with scratch() as folder:
         paths = []
         for number, data in enumerate(objects):
             path = Path(folder) / f"{number}.o"

@@ -471,3 +471,34 @@ def q_multiply_shift(x: E.PrimExpr, y: E.PrimExpr, q: E.PrimExpr, s: E.PrimExpr)
 
 def _scalar(value: E.PrimExpr) -> E.PrimExpr:
     return value.value if isinstance(value, E.Broadcast) else value
+
+
+def held_float(node: E.Select) -> E.PrimExpr | None:
+    """Return the float that `node` converts as `te.to_integer` does; None for another choice.
+
+    isnan(x) ? 0 : x >= 2^31 ? largest : x < -2^31 ? smallest : cast(x)
+    """
+    test, above = node.condition, node.false_value
+    if not (isinstance(test, E.Call) and test.op == "isnan" and isinstance(above, E.Select)):
+        return None
+    below, x = above.false_value, test.args[0]
+    if not (isinstance(below, E.Select) and isinstance(below.false_value, E.Cast)):
+        return None
+    limit = 1 << (dtypes.bits_of(node.dtype) - 1)
+    over, under, cast = above.condition, below.condition, below.false_value
+    is_held = (
+        isinstance(over, E.GE)
+        and isinstance(under, E.LT)
+        and over.a is under.a is cast.value is x
+        and [_number(over.b), _number(under.b)] == [limit, -limit]
+        and [_number(v) for v in (node.true_value, above.true_value, below.true_value)]
+        == [0, limit - 1, -limit]
+        and dtypes.is_int(node.dtype)
+    )
+    return x if is_held else None
+
+
+def _number(value: E.PrimExpr) -> int | float | None:
+    if isinstance(value, E.Broadcast):
+        value = value.value
+    return value.value if isinstance(value, (E.IntImm, E.FloatImm)) else None

@@ -43,10 +43,10 @@ def schedule_to_module(
     name: str = "main",
     binds: Mapping[Any, Any] | None = None,
 ) -> IRModule:
-    """Return the loops of a schedule as te makes them: `lower` in simple mode."""
+    """Return the loops of a schedule before any pass of loops, as `lower` begins with them."""
     if not isinstance(sch, te.Schedule):
         raise ArgumentTypeError(f"schedule_to_module takes a te schedule, not {sch!r}")
-    return lower(sch, args, name, binds, simple_mode=True)
+    return IRModule.from_functions(_functions(sch, args, name, binds))
 
 
 def build(

@@ -20,6 +20,7 @@ from slipway.compiler.open_sizes import (
     largest_bytes,
     no_input_tells,
     told_size,
+    two_values,
 )
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
@@ -37,14 +38,18 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def build_graph(
-    main: Function, param_names: Mapping[int, str] | None = None, mod_name: str = "default"
+    main: Function,
+    param_names: Mapping[int, str] | None = None,
+    mod_name: str = "default",
+    is_part: bool = False,
 ) -> ModelGraph:
     """Turn an optimised relay function into the list of kernel calls.
 
     `param_names` gives names to constants by ``id(Constant.array)``; others are called p0, p1, ...
-    Equal kernels are shared.  Raises LoweringError for functions that call themselves.
+    Equal kernels are shared.  Of a part of a model, others may tell its open sizes: the whole is to
+    be checked (`check_open`).  Raises LoweringError for functions that call themselves.
     """
-    return _Builder(dict(param_names or {}), mod_name).build(main)
+    return _Builder(dict(param_names or {}), mod_name).build(main, is_part)
 
 
 class _Builder:
@@ -60,7 +65,7 @@ class _Builder:
         self.taken: set[str] = set()
         self.numbers: dict[tuple[str, int], int] = {}  # the last number that a name was given
 
-    def build(self, main: Function) -> ModelGraph:
+    def build(self, main: Function, is_part: bool) -> ModelGraph:
         graph = self.graph
         for param in main.params:
             for position, type_ in enumerate(flatten(param.checked_type)):
@@ -80,7 +85,8 @@ class _Builder:
         for expr in order:
             self._visit(expr)
         graph.outputs = list(self.values[id(main.body)])
-        check_open(graph)
+        if not is_part:
+            check_open(graph)
         if self.untold:  # in a kernel only, so that no type of the graph speaks of it
             raise no_input_tells(SymbolDim(self.untold[0]))
         return graph
@@ -137,10 +143,7 @@ class _Builder:
         if told is not None:
             size, at = told
             if graph.tellers.setdefault(str(size), args[at]) != args[at]:
-                raise LoweringError(
-                    f"the size {size} is that of two values: give each relay.Dim of a "
-                    "relay.sized(...) a name of its own"
-                )
+                raise two_values(str(size))
         elif brings_inside(function):
             raise LoweringError(
                 "relay.sized(...) is in a loop, where no size can be set: compute what it makes "

@@ -61,6 +61,12 @@ def scale_of(meaning: Meaning | None) -> dict[str, Any]:
     return {"scale": meaning.scale, "zero_point": meaning.zero_point}
 
 
+def meaning_of(meaning: Meaning | None) -> dict[str, Any]:
+    """Return that of an output, and what its classes are called."""
+    labels = {"labels": list(meaning.labels)} if meaning is not None and meaning.labels else {}
+    return scale_of(meaning) | labels
+
+
 def _source(expr: Expr, through: tuple[str, ...] = _MOVES) -> Expr:
     while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in through:
         expr = expr.args[0]

@@ -16,7 +16,7 @@ from slipway.compiler.artifact.system_library import with_runtime
 from slipway.compiler.cost import kernel_cost
 from slipway.compiler.graph import StoragePlan, one_line
 from slipway.compiler.imported import with_imports
-from slipway.compiler.input_values import scale_of
+from slipway.compiler.input_values import meaning_of
 from slipway.compiler.model_graph import ModelGraph, TensorRef
 from slipway.compiler.open_sizes import (
     formula_of,
@@ -268,7 +268,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
     names = graph.output_names or tuple(graph.nodes[ref.node].name for ref in graph.outputs)
     known = graph.meanings.outputs or (None,) * len(graph.outputs)
     outputs = [
-        described(name, graph.type_of(ref)) | scale_of(meaning)
+        described(name, graph.type_of(ref)) | meaning_of(meaning)
         for name, ref, meaning in zip(names, graph.outputs, known, strict=True)
     ]
     return {

@@ -233,20 +233,12 @@ def brings_inside(function: Function) -> bool:
     ) or any(map(brings_inside, regions))
 
 
-def refuse_told(names: Iterable[str], what: str) -> None:
-    """Raise LoweringError where what is made knows sizes of its inputs alone."""
-    listed = ", ".join(names)
-    if listed:
-        raise LoweringError(
-            f"{what} cannot have sizes that values decide, and this model has {listed}: compile it "
-            'for one device, with Executor("graph")'
-        )
-
-
-def sizes_told_in(body: Expr) -> list[str]:
-    """Return the names of the sizes that `relay.sized` brings in an expression, each once."""
-    calls = (e for e in post_order(body) if isinstance(e, Call) and is_call_of(e, "sized"))
-    return list(dict.fromkeys(str(e.attrs.size) for e in calls if is_open(e.attrs.size)))
+def two_values(size: str) -> LoweringError:
+    """Return the error for a size that several values decide."""
+    return LoweringError(
+        f"the size {size} is that of two values: give each relay.Dim of a relay.sized(...) a name "
+        "of its own"
+    )
 
 
 def in_order_of_sizes(order: Sequence[Expr]) -> list[Expr]:

@@ -12,7 +12,6 @@ from slipway.compiler.input_values import input_values
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.model_graph import ModelGraph
-from slipway.compiler.open_sizes import refuse_told, sizes_told_in
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
 from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
@@ -143,9 +142,6 @@ def _graph_over(
     module: IRModule, targets: Mapping[int, Target], params: Mapping[str, Any] | None,
     mod_name: str, control_only: bool,
 ) -> ModelGraph:  # fmt: skip
-    main = module["main"]
-    if len(targets) > 1 and isinstance(main, Function):
-        refuse_told(sizes_told_in(main.body), "a model on several devices")
     lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
     default = fallback_device(targets)
     graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from slipway.backends.backend import compile_target
+from slipway.compiler.classic_build import optimize as optimize_graph
 from slipway.compiler.create_executor import RelayExecutor
 from slipway.errors import ArtifactError, ExecutionError, SlipwayError
 from slipway.ir.function import IRModule
@@ -89,6 +91,16 @@ class VMCompiler:
     ) -> None:
         """Compile a module."""
         self._executable = compile(mod, target, target_host, self._params)
+
+    def optimize(
+        self,
+        mod: IRModule | Expr,
+        target: TargetLike = None,
+        target_host: TargetLike = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> tuple[IRModule, dict[str, Any]]:
+        """Return the module after the graph passes, and its parameters: constants of it, so {}."""
+        return optimize_graph(mod, compile_target(target, target_host), params or self._params)
 
     def codegen(self) -> None:
         """Do nothing more: `lower` has made the code."""

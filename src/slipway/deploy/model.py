@@ -28,7 +28,8 @@ from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
 from slipway.runtime.model_devices import ModelDevices
 from slipway.runtime.timing import BenchmarkResult
-from slipway.toolchain.tempdir import TempDirectory, tempdir
+from slipway.toolchain import native
+from slipway.toolchain.tempdir import TempDirectory
 
 if TYPE_CHECKING:
     from slipway.inspect.profile import ModelProfile
@@ -283,9 +284,7 @@ class Model:
         """Write the model as a ``.tar``, or after a compilation a ``.so``, ``.o`` or ``.a`` too."""
         target = Path(path)
         if target.suffix == self.artifact.suffix:
-            with tempdir(target.parent / f".{target.name}.part") as part:
-                shutil.copyfile(self.artifact, part / target.name)
-                (part / target.name).replace(target)
+            native.atomically(target, lambda made: shutil.copyfile(self.artifact, made))
         elif self.library is not None:
             self.library.export_library(str(target))
         else:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway import autotvm
 from slipway.compiler.relay_build import build
 from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.frontends.torch.importer import from_pytorch
+from slipway.runtime.arrays.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.runtime.devices import AnyDevice, cpu
 from slipway.runtime.graph import debug_executor
 from slipway.runtime.graph.graph_executor import create
@@ -161,10 +160,10 @@ def GraphModule(num_inputs: int, num_outputs: int) -> Any:
             if shapes != self.shapes:
                 raise ArgumentTypeError(f"the module takes {self.shapes}, not {shapes}")
             for number, tensor in enumerate(given):
-                self.executor.set_input(number, tensor.detach().cpu().contiguous().numpy())
+                self.executor.set_input(number, array_of_tensor(tensor))
             self.executor.run()
             return [
-                torch.from_numpy(np.array(self.executor.get_output(i).numpy()))
+                tensor_of_array(self.executor.get_output(i).numpy())
                 for i in range(self.num_outputs)
             ]
 

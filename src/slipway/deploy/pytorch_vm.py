@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from slipway.runtime.arrays.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.runtime.devices import cpu
 from slipway.runtime.load import load_module
 from slipway.runtime.vm import Executable, VirtualMachine
@@ -53,13 +52,13 @@ def VMModule(num_inputs: int, num_outputs: int) -> Any:
                 raise ArgumentValueError("init comes first: the module has no model")
             if (shapes := [tuple(t.shape) for t in given]) != self.shapes:
                 raise ArgumentTypeError(f"the module takes {self.shapes}, not {shapes}")
-            made = self.machine.run(*(t.detach().cpu().contiguous().numpy() for t in given))
+            made = self.machine.run(*(array_of_tensor(t) for t in given))
             results = [made] if hasattr(made, "numpy") else list(made)
             if len(results) != self.num_outputs:
                 raise ExecutionError(
                     f"the model has {len(results)} outputs, not {self.num_outputs}"
                 )
-            return [torch.from_numpy(np.array(r.numpy())) for r in results]
+            return [tensor_of_array(r.numpy()) for r in results]
 
     return Executed()
 

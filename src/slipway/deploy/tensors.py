@@ -10,6 +10,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ExecutionError, did_you_mean
+from slipway.runtime.arrays.torch_arrays import array_of_tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -27,6 +28,7 @@ class TensorSpec:
     largest: tuple[int, ...]
     # (low, high) of the values that mean something, where the model quantises what it is given.
     values: tuple[float, float] | None = None
+    labels: tuple[str, ...] = ()  # what an output's classes are called, where the model tells
 
     @property
     def is_open(self) -> bool:
@@ -50,6 +52,7 @@ def specs_of(described: Sequence[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
         TensorSpec(
             *(d["name"], tuple(d["shape"]), d["dtype"], tuple(d.get("largest", d["shape"]))),
             _values(d),
+            tuple(d.get("labels", ())),
         )
         for d in described
     )
@@ -70,8 +73,8 @@ def as_array(value: Any) -> Array:
     """Return what a caller gives as a NumPy array: arrays, tensors of PyTorch, DLPack, lists."""
     if isinstance(value, np.ndarray):
         return value
-    if hasattr(value, "detach"):  # PyTorch's, which may ask for gradients or lie elsewhere
-        value = value.detach().cpu()
+    if hasattr(value, "detach"):  # PyTorch's
+        return array_of_tensor(value)
     if hasattr(value, "numpy"):
         return np.asarray(value.numpy())
     if hasattr(value, "__array__") or not hasattr(value, "__dlpack__"):

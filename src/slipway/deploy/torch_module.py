@@ -6,13 +6,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway.compiler.driver import build
 from slipway.compiler.relay_build import build as relay_build
 from slipway.errors import ArgumentTypeError
 from slipway.frontends.torch.importer import from_pytorch
 from slipway.ir.function import IRModule, PrimFunc
+from slipway.runtime.arrays.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.ndarray import array
@@ -75,7 +74,7 @@ def optimize_torch(
         _check_count(len(tensors), len(names))
         executor.run(**{n: _values(t) for n, t in zip(names, tensors, strict=True)})
         outputs = [
-            torch.from_numpy(np.array(executor.get_output(i).numpy()))
+            tensor_of_array(executor.get_output(i).numpy())
             for i in range(executor.get_num_outputs())
         ]
         return outputs[0] if len(outputs) == 1 else outputs
@@ -89,8 +88,6 @@ def as_torch(func: IRModule | PrimFunc | Callable[..., Any]) -> Any:
     `func` is a PrimFunc or a module of one, as ``@T.prim_func`` and ``@tvm.script.ir_module`` make
     them.
     """
-    import torch
-
     if not isinstance(func, IRModule | PrimFunc):
         raise ArgumentTypeError(
             f"as_torch takes a PrimFunc or an IRModule, not {type(func).__name__}."
@@ -101,7 +98,7 @@ def as_torch(func: IRModule | PrimFunc | Callable[..., Any]) -> Any:
         held = [array(_values(t)) for t in tensors]
         built(*held)
         for tensor, values in zip(tensors, held, strict=True):
-            tensor.copy_(torch.from_numpy(values.numpy()))
+            tensor.copy_(tensor_of_array(values.numpy()))
 
     module = _module_of(run)
     module.script = func.script
@@ -136,7 +133,7 @@ def _module_of(function: Callable[..., Any]) -> Any:
 
 
 def _values(tensor: Any) -> Any:
-    return tensor.detach().cpu().contiguous().numpy() if hasattr(tensor, "detach") else tensor
+    return array_of_tensor(tensor) if hasattr(tensor, "detach") else tensor
 
 
 def _check_count(given: int, wanted: int) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slipway.errors import ExecutionError
 from slipway.toolchain import native
+from slipway.toolchain.link import write_file
 
 
 def folder() -> Path:
@@ -55,10 +56,7 @@ class Known:
             if text is None:
                 path.unlink(missing_ok=True)
                 continue
-            part = path.with_name(path.name + ".part")
-            part.touch(mode=0o600)
-            part.write_text(text + "\n", encoding="utf-8")
-            part.replace(path)
+            write_file(path, f"{text}\n".encode(), mode=0o600)
 
     def forget(self) -> None:
         """Remove what is known of it."""

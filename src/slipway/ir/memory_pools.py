@@ -46,6 +46,11 @@ class PoolInfo:
             )
 
     @property
+    def size_hint_bytes(self) -> int:
+        """The size, or -1 when it is not limited."""
+        return self.pool_info_properties.size_hint_bytes
+
+    @property
     def size_bytes(self) -> int | None:
         """The size, or None when it is not limited."""
         hint = self.pool_info_properties.size_hint_bytes

@@ -8,7 +8,6 @@ finished bytes, with the description of ``crt/include/slipway/image.h`` in front
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from slipway.micro.program import declared, included
 from slipway.micro.toolchain import run_tool
 from slipway.runtime.libraries.library import GRAPH_SYMBOL, PARAMS_SYMBOL
 from slipway.toolchain.elf import ET_REL, MACHINE_NAMES, ElfFile
+from slipway.toolchain.tempdir import scratch
 
 _PREFIX = "__tvm_ffi_"
 _PT_LOAD = 1
@@ -131,7 +131,7 @@ class ImageLinker:
 
         Raises ToolchainError with the linker's words, or ArtifactError when it has not the room.
         """
-        with tempfile.TemporaryDirectory(prefix="slipway-image-") as folder:
+        with scratch("slipway-image-") as folder:
             return self._link_in(Path(folder), parts, space)
 
     def _link_in(self, folder: Path, parts: ImageParts, space: CodeSpace) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from slipway.runtime.artifact import LIBRARY_MEMBER, read_tar
 from slipway.runtime.graph.graph_format import GraphTables
 from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import is_elf
+from slipway.toolchain.tempdir import scratch
 
 _OBJECTS = (".o", ".obj")
 
@@ -92,7 +92,7 @@ def parts_of_file(path: Path) -> ImageParts:
 
 
 def _archive(path: Path) -> ImageParts:
-    with tempfile.TemporaryDirectory(prefix="slipway-image-") as folder:
+    with scratch("slipway-image-") as folder:
         model = only_model(unpack_model_library(path, folder))
         host = Path(folder) / "codegen" / "host"
         name = str(model["model_name"])

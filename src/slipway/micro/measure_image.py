@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from slipway.micro.image_size import linked_need, read_map, stack_bound
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.project import TemplateProject, get_microtvm_template_projects
 from slipway.toolchain.elf import ElfFile, Symbol
+from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import find_zig, run_zig
 
 _OBJECT, _FUNCTION = 1, 2  # types of an ELF symbol
@@ -40,7 +40,7 @@ def measure_boards(
         if board.target not in archives:
             archives[board.target] = archive_for(board.target)
         archive = archives[board.target]
-        with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
+        with scratch("slipway-fit-") as folder:
             model = only_model(unpack_model_library(archive, Path(folder)))
             found[board.name] = measure_linked(archive, model, board)
     return found
@@ -53,7 +53,7 @@ def measure_linked(archive: Path, model: dict[str, Any], board: Board) -> Need:
     interrupt.  It is linked for the board with more memory, so that a model that is too large gives
     numbers too.  Raises ToolchainError without the board's compiler.
     """
-    with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
+    with scratch("slipway-fit-") as folder:
         roomy = Path(folder) / f"{board.name}.toml"
         roomy.write_text(board_toml(with_room(board, _ROOM_BYTES)), encoding="utf-8")
         target = Path(folder) / "project"
@@ -91,7 +91,7 @@ def estimated_code(model: Path, board: Board) -> int | None:
     if target is None or not sources or find_zig() is None:
         return None
     total = float(_BESIDE_BYTES + _STEP_BYTES * len((*board.clock, *board.pins)))
-    with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
+    with scratch("slipway-fit-") as folder:
         for source in sources:
             out = Path(folder) / f"{source.stem}.o"
             flags = ["-O2", "-std=c11", "-ffreestanding", "-ffunction-sections", "-fdata-sections"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project_api import client
 from slipway.micro.transport import Transport, TransportTimeouts
+from slipway.toolchain.tempdir import scratch
 
 TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino", "platformio", "espidf", "cmsis")
 
@@ -197,7 +197,7 @@ class TemplateProject:
         self, module: Any, project_dir: str | Path, options: Mapping[str, Any] | None = None
     ) -> GeneratedProject:
         """Make a project of a built module, in a directory that does not exist yet."""
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             archive = export_model_library_format(module, Path(folder) / "model.tar")
             return self.generate_project_from_mlf(archive, project_dir, options)
 
@@ -278,7 +278,7 @@ def generate_firmware(
     `micro.Session.load` links what was built for the board into its RAM.  The project's type is
     "host_driven"; the other options are the template's.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         empty = ModelLibrary("resident", {"executors": [], "memory": {}, "style": "operator"})
         archive = export_model_library_format(empty, Path(folder) / "model.tar")
         chosen = {**dict(options or {}), "project_type": "host_driven"}

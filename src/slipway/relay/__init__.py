@@ -50,6 +50,7 @@ _HOMES = {
     "parser": "slipway.relay.text.parser",
     "build": "slipway.compiler.relay_build:build",
     "build_config": "slipway.transform.graph.classic:build_config",
+    "optimize": "slipway.compiler.classic_build:optimize",
     "create_executor": "slipway.compiler.create_executor:create_executor",
     "save_param_dict": "slipway.runtime.params:save_param_dict",
     "load_param_dict": "slipway.runtime.params:load_param_dict",

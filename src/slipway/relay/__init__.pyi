@@ -1,5 +1,6 @@
 """What type checkers see of slipway.relay; written by tools/stubs.py."""
 
+from slipway.compiler.classic_build import optimize as optimize
 from slipway.compiler.create_executor import create_executor as create_executor
 from slipway.compiler.relay_build import build as build
 from slipway.ir import module as module
@@ -355,6 +356,7 @@ __all__ = [
     "ones_like",
     "op",
     "op_registry",
+    "optimize",
     "parse",
     "parse_expr",
     "parser",

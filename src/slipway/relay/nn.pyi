@@ -82,6 +82,7 @@ from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv1d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv2d_nchwc as contrib_depthwise_conv2d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv3d_nchwc as contrib_depthwise_conv3d_nchwc
 from slipway.relay.ops.packed.columns import contrib_column_sum as contrib_column_sum
+from slipway.relay.ops.packed.conv_by_size import contrib_conv2d_nchwc_by_size as contrib_conv2d_nchwc_by_size
 from slipway.relay.ops.packed.dot_pairs import contrib_conv1d_pairs as contrib_conv1d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv2d_pairs as contrib_conv2d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv3d_pairs as contrib_conv3d_pairs
@@ -122,6 +123,7 @@ __all__ = [
     "contrib_conv1d_nchwc",
     "contrib_conv1d_pairs",
     "contrib_conv2d_nchwc",
+    "contrib_conv2d_nchwc_by_size",
     "contrib_conv2d_pairs",
     "contrib_conv2d_winograd_nchwc",
     "contrib_conv3d_nchwc",

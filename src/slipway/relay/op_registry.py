@@ -150,6 +150,15 @@ class SampleCase:
         return rng.uniform(self.low, self.high, shape).astype(dtype)
 
 
+@dataclass(frozen=True)
+class Ways:
+    """Two calls that compute the same; `condition`, a formula of open sizes, is true for `one`."""
+
+    condition: Any  # a PrimExpr
+    one: Call
+    other: Call
+
+
 @dataclass(eq=False)
 class OpDefinition:
     """Everything the compiler knows about one operator."""
@@ -169,6 +178,7 @@ class OpDefinition:
     flops_function: Callable[..., float] | None = None
     work_function: Callable[..., float] | None = None
     reads_function: Callable[..., Sequence[int]] | None = None
+    ways_function: Callable[..., Ways] | None = None
     cases: list[SampleCase] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -224,6 +234,14 @@ class OpDefinition:
         Without it every argument is read as a whole.
         """
         self.reads_function = function
+        return function
+
+    def ways(self, function: F) -> F:
+        """Decorator: set what open sizes choose when a model runs, ``f(attrs, args, out_type)``.
+
+        A kernel has both calls of the `Ways`; elsewhere the other one stands for the operator.
+        """
+        self.ways_function = function
         return function
 
     def sample_case(self, *shapes: Any, attrs: Attrs | None = None, **options: Any) -> None:
@@ -345,9 +363,10 @@ FAMILIES = (
     "nn.activation", "qnn.affine", "annotation", "nn.attention", "tensor.binary",
     "nn.block_dense", "packed.block_dense", "packed.blocked", "packed.blocked_conv",
     "nn.cached_attention", "packed.columns", "control", "qnn.conv", "nn.conv", "nn.conv_transpose",
-    "tensor.create", "nn.dense", "image.detection", "packed.dot_pairs", "tensor.index",
-    "packed.interleave", "tensor.join", "nn.float_parts", "nn.norm", "nn.pad", "nn.pool",
-    "qnn.pool", "packed.qnn_depthwise_packed", "random", "nn.correlation", "nn.pool_grad",
+    "packed.conv_by_size", "tensor.create", "nn.dense", "image.detection", "packed.dot_pairs",
+    "tensor.index", "packed.interleave", "tensor.join", "nn.float_parts", "nn.norm", "nn.pad",
+    "nn.pool", "qnn.pool", "packed.qnn_depthwise_packed", "random", "nn.correlation",
+    "nn.pool_grad",
     "packed.qnn_packed", "packed.qnn_winograd", "recurrence", "tensor.reduce", "image.regions",
     "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",

@@ -16,7 +16,7 @@ _HOMES = by_module(
         "slipway.transform.graph.classic_rewrites": (
             "BackwardFoldScaleAxis CombineParallelBatchMatmul CombineParallelConv2D "
             "CombineParallelDense DefuseOps DenseToSparse FakeQuantizationToInteger FastMath "
-            "FoldExplicitPadding InferTypeLocal ToANormalForm"
+            "FoldExplicitPadding ForwardFoldScaleAxis InferTypeLocal ToANormalForm"
         ),
         "slipway.compiler.classic_passes": "AlterOpLayout FuseAttention",
         "slipway.compiler.optimize": "lower_ready optimize",

@@ -43,6 +43,7 @@ from slipway.transform.graph.classic_rewrites import DenseToSparse as DenseToSpa
 from slipway.transform.graph.classic_rewrites import FakeQuantizationToInteger as FakeQuantizationToInteger
 from slipway.transform.graph.classic_rewrites import FastMath as FastMath
 from slipway.transform.graph.classic_rewrites import FoldExplicitPadding as FoldExplicitPadding
+from slipway.transform.graph.classic_rewrites import ForwardFoldScaleAxis as ForwardFoldScaleAxis
 from slipway.transform.graph.classic_rewrites import InferTypeLocal as InferTypeLocal
 from slipway.transform.graph.classic_rewrites import ToANormalForm as ToANormalForm
 from slipway.transform.manager import print_ir as PrintIR
@@ -67,6 +68,7 @@ __all__ = [
     "FoldConstant",
     "FoldExplicitPadding",
     "FoldScaleAxis",
+    "ForwardFoldScaleAxis",
     "FunctionPass",
     "FuseAttention",
     "FuseOps",

@@ -41,6 +41,11 @@ class RemoteDevice(DeviceProperties):
         return self.device_id
 
     @property
+    def host(self) -> RemoteDevice:
+        """The processor that the device is beside."""
+        return RemoteDevice(self.session, 1)
+
+    @property
     def exist(self) -> bool:
         """Whether the machine has this device."""
         return bool(self.session.query_device(self.device_type, self.device_id, 0))

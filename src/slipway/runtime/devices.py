@@ -45,6 +45,10 @@ class RemoteDevice(Protocol):
     def device_type(self) -> int:
         """DLPack's number."""
 
+    @property
+    def host(self) -> RemoteDevice:
+        """The processor that the device is beside."""
+
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate an array there."""
 

@@ -79,6 +79,8 @@ def from_ffi(value: Any) -> Any:
         return str(value)
     if isinstance(value, ffi.core.Bytes):
         return bytes(value)
+    if isinstance(value, ffi.Map) and not isinstance(next(iter(value), ""), str | int | ffi.Object):
+        return dict(value.items())  # tvm-ffi carries Python's objects, and does not find them
     return value
 
 

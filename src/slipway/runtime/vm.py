@@ -351,14 +351,18 @@ class VirtualMachine:
         repeats_to_cooldown: int = 1,
         **kwargs: Any,
     ) -> BenchmarkResult:
-        """Measure whole runs over these inputs, in seconds per run, seen from here.
+        """Measure whole runs over these inputs, or over those of `set_input`, in seconds per run.
 
+        Times are those seen from here.
         Inputs are moved in and results out in each, `end_to_end` or not; `device` is that which
         the machine has.
         """
         del device, end_to_end
         _check_main(func_name)
-        self._run(*args, **kwargs)  # what is compiled when it is met is no part of the times
+        if args or kwargs:
+            self.set_input(func_name, *args, **kwargs)
+        given, named = self._given or ((), {})
+        self._run(*given, **named)  # what is compiled when it is met is no part of the times
         options = {
             "number": number, "repeat": repeat, "min_repeat_ms": min_repeat_ms or 0,
             "limit_zero_time_iterations": limit_zero_time_iterations,
@@ -367,7 +371,7 @@ class VirtualMachine:
         }  # fmt: skip
 
         def once() -> None:
-            self._run(*args, **kwargs)
+            self._run(*given, **named)
 
         return timed_calls(once, options)
 

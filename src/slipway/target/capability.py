@@ -62,6 +62,27 @@ class Capability:
         """
         return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
 
+    def shifts_alike(self) -> bool:
+        """Return whether an instruction shifts all lanes of a vector by one number only."""
+        has = self.target.features.__contains__
+        return self.target.parsed_triple.table == "wasm" and has("simd128")
+
+    def holds_integers(self, bits: int, to_bits: int, lanes: int) -> bool:
+        """Return whether an instruction converts a float to the nearest integer that there is.
+
+        A NaN to 0, with one more on RISC-V.  NEON of 32 bits would take lane by lane.
+        """
+        has = self.target.features.__contains__
+        table = self.target.parsed_triple.table
+        if table in ("wasm", "aarch64"):
+            return bits >= 32
+        if table == "arm":
+            unit = has("vfp2sp") if bits == 32 else has("fp64")
+            return to_bits == 32 and (unit if lanes == 1 else bits == 32 and has("mve.fp"))
+        if table == "riscv":
+            return to_bits <= self.pointer_bits and has("f" if bits == 32 else "d")
+        return False
+
     def fused_lanes(self, bits: int) -> int:
         """Return the lanes of the longest vector whose product and sum LLVM fuses; 0: any.
 

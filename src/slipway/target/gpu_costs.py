@@ -20,7 +20,8 @@ class GpuCosts:
     - `busy_threads`, `busy_warps`: fewer leave units of a device without work; the second for
       instructions of whole warps.
     - `busy_rows`: from so many rows on, a thread for each keeps it busy.
-    - `tile_threads`: a thread's tile grows while there are so many threads.
+    - `tile_threads`, `tile_sums`: a thread's tile grows while there are so many threads, up to so
+      many sums of each.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -47,8 +48,9 @@ class GpuCosts:
     - `tree_cost`: a step of a tree over a row's threads.
     - `shuffle_cost`: the same between threads of a warp, which need no memory for it.
     - `apart_cost`: an element whose neighbours no other thread reads.
-    - `barrier_cost`, `exponential_cost`: of an attention.
-    - `launch_cost`: a launch, of all threads together: 64 steps of `busy_threads`.
+    - `barrier_cost`, `exponential_cost`: of an attention; the second of a softmax too.
+    - `launch_cost`: a launch, of all threads together: 256 steps of `busy_threads`.  1 us beside
+      5120 lanes at 1.4 GHz would be 440 such steps, 10 us beside a phone's 384 at 0.6 GHz 140.
 
     From which sizes on something pays:
 
@@ -64,6 +66,7 @@ class GpuCosts:
     busy_warps: int = 512
     busy_rows: int = 4096
     tile_threads: int = 1024
+    tile_sums: int = 16
     full_block: int = 64
     full_warp_block: int = 128
 
@@ -87,7 +90,7 @@ class GpuCosts:
     apart_cost: float = 8
     barrier_cost: float = 8
     exponential_cost: float = 8
-    launch_cost: float = 64 * 16384
+    launch_cost: float = 256 * 16384
 
     tile_length: int = 32
     row_length: int = 32

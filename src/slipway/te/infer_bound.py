@@ -138,7 +138,8 @@ class Bounds:
             "shared": ("threadIdx", "vthread"),
             "warp": ("threadIdx.x",),
         }
-        tags = shared.get(stage.scope, ())  # without a scope each thread has a copy of its own
+        kind = stage.scope.partition(".")[0]  # of "shared.dyn"
+        tags = shared.get(kind, ())  # without a scope each thread has a copy of its own
         found = set()
         for loop in path:
             bound = loop.axis

@@ -31,6 +31,7 @@ _HOMES = {
     "schedule": "slipway.tir.schedule",
     "stmt_functor": "slipway.tir.stmt_functor",
     "transform": "slipway.tir.transform",
+    "usmp": "slipway.tir.usmp",
 }
 paths(__name__, _HOMES)
 

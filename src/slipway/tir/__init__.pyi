@@ -198,6 +198,7 @@ from slipway.tir import analysis as analysis
 from slipway.tir import schedule as schedule
 from slipway.tir import stmt_functor as stmt_functor
 from slipway.tir import transform as transform
+from slipway.tir import usmp as usmp
 from slipway.transform.loop.older import Load as Load
 from slipway.transform.loop.older import Store as Store
 
@@ -436,6 +437,7 @@ __all__ = [
     "trunc",
     "truncdiv",
     "truncmod",
+    "usmp",
     "var",
     "vectorcombine",
     "vectorhigh",

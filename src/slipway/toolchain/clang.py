@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from slipway.errors import ToolchainError
 from slipway.toolchain.cc import run_compiler
+from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import run_zig
 
 _FLAGS = ("-S", "-emit-llvm", "-O3", "-g0", "-fno-sanitize=all", "-fno-stack-protector",
@@ -41,7 +41,7 @@ def create_llvm(
     """
     given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     texts = []
-    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+    with scratch() as folder:
         for number, source in enumerate(given):
             path = Path(folder) / f"source{number}.cc"
             if isinstance(source, str) and ("\n" in source or "{" in source):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import DownloadError
+from slipway.toolchain.tempdir import unwound
 
 TIMEOUT_S = 60
 
@@ -52,7 +53,7 @@ def download(
 def _fetch(url: str, target: Path) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "wb") as out, _open(url) as answer:
+        with unwound(), os.fdopen(handle, "wb") as out, _open(url) as answer:
             shutil.copyfileobj(answer, out)
             expected = answer.headers.get("Content-Length")
             if expected is not None and out.tell() != int(expected):
@@ -60,9 +61,9 @@ def _fetch(url: str, target: Path) -> None:
                     f"{url} ended after {out.tell()} of {expected} bytes: try again"
                 )
         Path(name).replace(target)
-    except (OSError, urllib.error.URLError) as error:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, DownloadError):
+        if isinstance(error, DownloadError) or not isinstance(error, OSError):
             raise
         raise DownloadError(f"cannot fetch {url}: {error}") from error
 

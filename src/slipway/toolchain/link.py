@@ -19,6 +19,7 @@ from typing import Any
 from slipway.errors import ArtifactError, ToolchainError
 from slipway.toolchain import cc as user_cc
 from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.tempdir import scratch, unwound
 from slipway.toolchain.zig import architecture_of, musl_target, run_zig
 
 Linker = str | os.PathLike[str] | Callable[..., Any]
@@ -91,7 +92,7 @@ def _linked(
     may_need: Callable[[str], bool] | None = None,
 ) -> Iterator[Path]:
     """Give the file of the linked and checked library, which is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="slipway-link-") as folder:
+    with scratch("slipway-link-") as folder:
         inputs = _as_files(objects, Path(folder))
         _check_machine(inputs, triple)
         result = Path(folder) / "linked.so"
@@ -122,8 +123,11 @@ def _in_parts(path: Path) -> Iterator[bytes]:
             yield part
 
 
-def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
-    """Write a file, of bytes or pieces of them, so that it is there whole or not at all."""
+def write_file(out: Path, content: bytes | Iterable[Any], *, mode: int | None = None) -> None:
+    """Write a file, of bytes or pieces of them, so that it is there whole or not at all.
+
+    Several may write the same one, the last wins.  `mode` is its permissions; None: the usual ones.
+    """
     pieces: Iterable[Any] = (content,) if isinstance(content, bytes) else content
     try:
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
@@ -131,14 +135,17 @@ def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
         error.filename = str(out)
         raise
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(out)
+        with unwound():
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+            if mode is None:
+                mask = os.umask(0)
+                os.umask(mask)
+                mode = 0o666 & ~mask
+            Path(name).chmod(mode)
+            Path(name).replace(out)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, name):

@@ -7,7 +7,6 @@ Files in the cache are named by a hash of all sources and options, so that they 
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import hashlib
 import os
@@ -16,7 +15,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import lru_cache
@@ -24,6 +22,7 @@ from pathlib import Path
 
 from slipway.errors import ToolchainError
 from slipway.toolchain import waiting, zig
+from slipway.toolchain.tempdir import lasting, scratch
 
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
@@ -85,9 +84,7 @@ def cache_dir() -> Path:
 
 @lru_cache(maxsize=1)
 def _temporary_cache() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="slipway-cache-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return lasting("slipway-cache-")
 
 
 def host_name() -> str:
@@ -201,7 +198,7 @@ def _make_server(target: str, prebuilt: Path | None, out: Path) -> None:
 
 def compile_server(target: str, out: Path) -> None:
     """Compile the static server for musl's `target`, with the child that opens drivers."""
-    with tempfile.TemporaryDirectory(prefix="slipway-child-") as folder:
+    with scratch("slipway-child-") as folder:
         child, data = Path(folder) / "child", Path(folder) / "child.o"
         extra = [str(path) for path in crt_sources("server") if path.name != _CHILD_FILE]
         if compile_device_child(target, child):
@@ -280,7 +277,7 @@ def atomically(out: Path, build: Callable[[Path], object]) -> None:
     """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
+        with scratch(".build-", out.parent) as folder:
             made = Path(folder) / out.name
             build(made)
             made.replace(out)

@@ -6,13 +6,13 @@ Kernels of models need none: the driver assembles PTX that is made here.
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from slipway.errors import ArgumentValueError, ToolchainError
 from slipway.target import Target
 from slipway.target.cuda_versions import find_cuda_path
+from slipway.toolchain.tempdir import scratch
 
 _FORMATS = ("ptx", "cubin", "fatbin")
 
@@ -42,7 +42,7 @@ def compile_cuda(
     program = Path(find_cuda_path()) / "bin" / "nvcc"
     given = [options] if isinstance(options, str) else list(options or ())
     chosen = [f"-arch={arch}"] if isinstance(arch, str) else list(arch)
-    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+    with scratch() as folder:
         source = Path(folder) / "kernel.cu"
         made = Path(path_target or Path(folder) / f"kernel.{target_format}")
         source.write_text(code, encoding="utf-8")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from slipway.errors import ToolchainError
+from slipway.toolchain.tempdir import scratch
 
 
 def optimize(spv_bin: bytes | bytearray) -> bytearray:
@@ -21,7 +21,7 @@ def optimize(spv_bin: bytes | bytearray) -> bytearray:
             "there is no program `spirv-opt`: install SPIRV-Tools (apt-get install spirv-tools), "
             "or set VULKAN_SDK to where it is."
         )
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         source, target = Path(folder, "input.spv"), Path(folder, "output.spv")
         source.write_bytes(bytes(spv_bin))
         command = [program, "-O", str(source), "-o", str(target)]

@@ -1,15 +1,74 @@
-"""Temporary directories that go away with the object that stands for them."""
+"""Temporary directories that go away with the object that stands for them.
+
+A ``with`` block's goes away too where the process is asked to end: see `unwound`.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
+import signal
+import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import ClassVar
+
+_REQUESTS = (signal.SIGTERM, signal.SIGHUP)  # both end a process where it stands, if none asks
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)  # whoever asks again need not wait for foreign code
+    sys.exit(128 + number)
+
+
+def _take_default() -> None:
+    """Let a forked process end at once: what is to be tidied is its parent's."""
+    for number in _REQUESTS:
+        if signal.getsignal(number) is _leave:
+            signal.signal(number, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_take_default)
+
+
+@contextlib.contextmanager
+def unwound() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a ``with`` block as Ctrl-C does, so that what it made is removed.
+
+    The exit status is that of the signal, as shells count.  Handlers of the program's own stay,
+    and only the main thread can have any.
+    """
+    taken = []
+    if threading.current_thread() is threading.main_thread():
+        taken = [number for number in _REQUESTS if signal.getsignal(number) is signal.SIG_DFL]
+    try:
+        for number in taken:
+            signal.signal(number, _leave)
+        yield
+    finally:
+        for number in taken:
+            if signal.getsignal(number) is _leave:
+                signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def scratch(prefix: str = "slipway-", folder: Path | None = None) -> Iterator[Path]:
+    """Give a directory that is removed when the block ends; in `folder`, else where TMPDIR says."""
+    with unwound(), tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as name:
+        yield Path(name)
+
+
+def lasting(prefix: str) -> Path:
+    """Return a new directory that is removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class TempDirectory:
@@ -31,6 +90,7 @@ class TempDirectory:
             self.path = Path(custom_path)
             self.path.mkdir(parents=True)
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._unwound = contextlib.ExitStack()
         if self._keeps if keep_for_debug is None else keep_for_debug:
             self._finalizer.detach()
 
@@ -69,10 +129,12 @@ class TempDirectory:
         return str(self.path)
 
     def __enter__(self) -> TempDirectory:
+        self._unwound.enter_context(unwound())
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.remove()
+        self._unwound.close()
 
 
 def tempdir(

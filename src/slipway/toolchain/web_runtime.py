@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from slipway.toolchain.native import (
     prebuilt_file,
     source_hash,
 )
+from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import run_zig
 
 NAME = "slipway_web.o"
@@ -97,7 +97,7 @@ def _session() -> set[Path]:
 
 
 def _compile(out: Path, sources: Sequence[Path], *link: str, flags: Sequence[str] = ()) -> None:
-    with tempfile.TemporaryDirectory(prefix="slipway-web-") as folder:
+    with scratch("slipway-web-") as folder:
         objects = []
         for source in sources:
             objects.append(str(Path(folder) / f"{source.parent.name}_{source.stem}.o"))

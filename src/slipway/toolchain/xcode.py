@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from slipway.errors import ArgumentValueError, ToolchainError
+from slipway.toolchain.tempdir import scratch
 
 # sdk -> (clang's option for the oldest system, the oldest system, Metal's language)
 _SDKS = {
@@ -74,7 +74,7 @@ def compile_metal(
 ) -> bytearray:
     """Compile Metal's language to a library, which also stays at `path_target`."""
     oldest, language = _oldest(sdk, min_os_version), _sdk(sdk)[2]
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         source, middle = Path(folder, "my_lib.metal"), Path(folder, "my_lib.air")
         target = Path(path_target or Path(folder, "my_lib.metallib"))
         source.write_text(code, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import os
 import re
@@ -16,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError
+from slipway.toolchain.tempdir import lasting
 from slipway.version import install_line
 
 INSTALL_LINE = install_line("compile")
@@ -94,9 +94,7 @@ def _environment() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _temporary_cache() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="slipway-zig-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return lasting("slipway-zig-")
 
 
 def _ending(status: int) -> str:

@@ -81,8 +81,7 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.usmp.enable": ConfigKey("bool", "plan the memory of a whole AOT program"),
     "tir.usmp.algorithm": ConfigKey("str", "greedy_by_size, greedy_by_conflicts, hill_climb, ..."),
     "tir.usmp.use_workspace_io": ConfigKey("bool", "inputs and outputs live in the workspace"),
-    "tir.usmp.custom_algorithm": _fixed("str", "", "a registered planner",
-                                        "choose tir.usmp.algorithm among those built in"),
+    "tir.usmp.custom_algorithm": ConfigKey("str", "a planner registered as tir.usmp.algo.<name>"),
     "relay.frontend.budget": ConfigKey(
         "int", "how many times the usual nodes and computed constants an import may make (1)"
     ),
@@ -103,7 +102,7 @@ CONFIG: dict[str, ConfigKey] = {
                                              "give relay.build several targets"),
     "relay.backend.tir_converter": _fixed("str", "default", "how operators become loops",
                                           "there is one way"),
-    "relay.ext.cmsisnn.options": _fixed("dict", {}, "options of CMSIS-NN", _NO_CODE),
+    "relay.ext.cmsisnn.options": ConfigKey("dict", "either value: no part is for CMSIS-NN"),
     "relay.ext.ethos-u.options": _fixed("dict", {}, "options of the Ethos-U", _NO_CODE),
     "schedules.force": ConfigKey(
         "dict", "operator: strategy, or operator: {strategy, knobs}; see slipway check --explain"

@@ -159,7 +159,7 @@ def explain_gpu_model(
 
 def _launch(kernel: DeviceKernel) -> Launch:
     extents = [ops.as_int(extent) for extent in kernel.grid()]
-    return Launch(tuple(extents[:3]), tuple(extents[3:]), kernel.shared_bytes)
+    return Launch(tuple(extents[:3]), tuple(extents[3:]), kernel.known_shared_bytes)
 
 
 def _counted(what: str, extents: Sequence[int | None]) -> str:

@@ -57,3 +57,13 @@ def test_rows_behind_one_another_are_one():
     code = code_of(var("x", 40, 64, 7) + var("y", 64, 7), "llvm -mcpu=skylake-avx512")
     assert "zmm" in code
     assert "ymm" not in code
+
+
+@pytest.mark.parametrize("parts", [(64, 32, 64), (33, 5)])
+def test_joined_blocks_of_short_rows_are_copied_in_vectors(parts):
+    """Whether a step lies in a part is asked of the steps of both loops, not of their quotient."""
+    joined = relay.concatenate([var(f"x{n}", 4, k, 13) for n, k in enumerate(parts)], 1)
+    target = "llvm -mcpu=skylake-avx512"
+    assert not re.search(r"v(pmuludq|gather|scatter)", code_of(joined, target))
+    run(joined, target)
+    run(relay.nn.pad(var("x", 4, 9, 13), ((0, 0), (2, 3), (0, 0))), target)

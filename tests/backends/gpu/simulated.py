@@ -30,6 +30,8 @@ _C_TYPES = {
     "f": ctypes.c_float, "d": ctypes.c_double, "p": ctypes.c_void_p,
 }  # fmt: skip
 _SIZES = ctypes.c_size_t * 3
+_GIVEN_MOST = 1 << 18  # bytes of shared memory that there are for a launch to give
+_UNTOUCHED = b"\xa5" * _GIVEN_MOST
 _OK, _FAILED, _EXIST, _INT = 0, 14, 0, 1
 
 
@@ -85,6 +87,7 @@ def _named(race, kernel, module):
     parameters = [word.split()[-1].lstrip("*") for word in found[1].split(",")]
     shared = re.findall(r"__shared__ [^;]*?(\w+)\[", found[2])
     race = re.sub(r"\bp(\d+)$", lambda at: parameters[int(at[1])], race)
+    race = re.sub(r"\bshared-1$", "that the launch gives", race)
     return re.sub(r"\bshared(\d+)$", lambda at: shared[int(at[1])], race)
 
 
@@ -115,6 +118,7 @@ class SimulatedDevice:
         self.texts, self.libraries, self.memory, self.modules = {}, {}, {}, {}
         self.is_here = False
         self.launched = []
+        self.shared = None  # what launches give
         self.shift = 0  # bytes between what memory is usually aligned to, and its begin
         self.banks = None  # a list: of each launch, what is told of the banks of shared memory
         calls = {name: call(getattr(self, "_" + name)) for name, call in _CALLS.items()}
@@ -187,8 +191,13 @@ class SimulatedDevice:
             entry = getattr(self.library(one.digest.decode()), f"slw_entry_{one.kernel.decode()}")
         except subprocess.CalledProcessError as error:
             return self._fail(error.stderr)
-        held = []
+        held, given = [], 0
         for kind, arg in zip(one.signature.decode(), one.args[: len(one.signature)], strict=True):
+            if kind == "s":
+                given = arg.value
+                if self.language == "metal":
+                    held.append(_P(ctypes.addressof(self._given(_GIVEN_MOST, None))))
+                continue
             if kind in "fd":
                 value = ctypes.c_double.from_buffer(ctypes.c_int64(arg.value)).value
             else:
@@ -197,6 +206,8 @@ class SimulatedDevice:
         pointers = (_P * len(held))(*[ctypes.addressof(value) for value in held])
         self.launched.append(one.kernel.decode())
         name, library = one.kernel.decode(), self.library(one.digest.decode())
+        if given:
+            memory = self._given(given, library)
         if self.banks is not None:
             library.slw_banks_count(1)
         failed = entry(one.grid, one.block, pointers)
@@ -209,12 +220,25 @@ class SimulatedDevice:
             return self._fail(
                 f"{name}: only some threads of a block meet a barrier, or of a warp: {why}"
             )
+        if given and bytes(memory[given:]) != _UNTOUCHED[given:]:
+            return self._fail(
+                f"{name}: more than the {given} shared bytes of its launch are written"
+            )
         if self.language == "ll":
             race = _said(library.slw_race)
             if race:
                 module = self.modules[one.digest.decode()]
                 return self._fail(f"{name}: a race: {_named(race, name, module)}")
         return _OK
+
+    def _given(self, size, library):
+        """Return the shared memory that launches give, `size` bytes of it floats that are none."""
+        if self.language != "metal":
+            self.shared = (ctypes.c_char * _GIVEN_MOST).in_dll(library, "slw_dynamic")
+        elif self.shared is None:
+            self.shared = (ctypes.c_char * _GIVEN_MOST)()
+        ctypes.memmove(self.shared, b"\xff" * size + _UNTOUCHED[size:], _GIVEN_MOST)
+        return self.shared
 
     def _fail(self, message):
         native_runtime().lib.slw_error_set(b"DeviceError", message.encode())
@@ -296,7 +320,7 @@ def _run(command):
 
 _GIVEN = {
     "cuda": ("cuda.h", "fibres.cc", "warp.cc", "exchange.cc", "copies.cc"),
-    "metal": ("metal_stdlib", "fibres.cc", "exchange.cc"),
+    "metal": ("metal_stdlib", "fibres.cc", "exchange.cc", "simdgroup.cc"),
     "ll": (
         "threads.h",
         "fibres.cc",
@@ -347,6 +371,10 @@ def _inputs(text, language, path):
         source.write_text(_declarations(text))
         return source, code
     names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
+    text = text.replace(" [[threadgroup(0)]]", "")
+    if "slw_dynamic[]" in text:
+        text = text.replace("  extern __shared__ __align__(16) uint8_t slw_dynamic[];\n", "")
+        text = f"alignas(16) unsigned char slw_dynamic[{_GIVEN_MOST}];\n{text}"
     # A variable of a block is static here; in the type of a pointer the word is nothing.
     text = re.sub(r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE)
     source.write_text(text + "".join(f"SLW_ENTRY({name})\n" for name in names))
@@ -375,6 +403,11 @@ def _object_of(text):
     text = text.replace("llvm.nvvm.cp.async.ca.shared.global.", "slw_cp_async_")
     text = re.sub(r"llvm\.nvvm\.cp\.async\.(\w+)\.group", r"slw_cp_async_\1", text)
     text = re.sub(r"addrspacecast ptr (%\w+) to ptr addrspace\([13]\)", _SAME, text)
+    text = text.replace(
+        "@slw_dynamic = external addrspace(3) global [0 x i8]",
+        f"@slw_dynamic = global [{_GIVEN_MOST} x i8] zeroinitializer",
+    )
+    text = re.sub(r"addrspacecast ptr addrspace\(3\) (%\w+) to ptr", _SAME, text)
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "")
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
@@ -392,21 +425,27 @@ def _model(declared):
     """Return a product of a warp as a function that calls the model in `warp.h`."""
     result, symbol, given = declared.groups()
     kinds = given.split(", ")
-    of = {entry.llvm: name for name, entry in WARP_PRODUCTS.items()}
-    name = of[symbol.removeprefix("@llvm.nvvm.mma.")].replace(".", "_")
+    of = {}
+    for name, whole in WARP_PRODUCTS.items():
+        for entry in filter(None, (whole, whole.parts)):
+            of[entry.llvm] = name.replace(".", "_"), entry
+    name, entry = of[symbol.removeprefix("@llvm.nvvm.mma.")]
+    right, sums = entry.rows * entry.halves, (entry.rows + 1) * entry.halves
     lines = ["%r = alloca [10 x i32], align 16"]
     for at, kind in enumerate(kinds):
         lines.append(f"%p{at} = getelementptr i32, ptr %r, i64 {at}")
         lines.append(f"store {kind} %x{at}, ptr %p{at}")
-    lines.append(f"call void @slw_model_{name}(ptr %r, ptr %p4, ptr %p6)")
-    for at in range(4):
-        lines.append(f"%v{at} = load {kinds[6 + at]}, ptr %p{6 + at}")
+    model = f"slw_model_{name}" if entry.halves == 2 else f"slw_model_part_{name}"
+    lines.append(f"call void @{model}(ptr %r, ptr %p{right}, ptr %p{sums})")
+    for at in range(2 * entry.rows):
+        lines.append(f"%v{at} = load {kinds[sums + at]}, ptr %p{sums + at}")
         last = "poison" if at == 0 else f"%s{at - 1}"
-        lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[6 + at]} %v{at}, {at}")
-    body = "\n".join(f"{' ' * 4}{line}" for line in [*lines, f"ret {result} %s3"])
+        lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[sums + at]} %v{at}, {at}")
+    lines.append(f"ret {result} %s{2 * entry.rows - 1}")
+    body = "\n".join(f"{' ' * 4}{line}" for line in lines)
     arguments = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
     return (
-        f"declare void @slw_model_{name}(ptr, ptr, ptr)\n"
+        f"declare void @{model}(ptr, ptr, ptr)\n"
         f"define internal {result} @{symbol[6:]}({arguments}) noinline {{\n{body}\n}}"
     )
 
@@ -451,7 +490,9 @@ def _watched(text):
 
     def buffers(found):
         numbers = re.findall(r"ptr [^,]*%p(\d+)", found["given"])
-        calls = (f"  call void @slw_buffer(ptr %p{n}, i64 {n})\n" for n in numbers)
+        calls = [f"  call void @slw_buffer(ptr %p{n}, i64 {n})\n" for n in numbers]
+        if "@slw_dynamic" in text:
+            calls.append(f"  call void @slw_shared(ptr @slw_dynamic, i64 {_GIVEN_MOST}, i64 -1)\n")
         return found[0] + "".join(calls)
 
     text = _SHARED.sub(shared, _ACCESS.sub(access, text))

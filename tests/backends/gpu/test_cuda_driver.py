@@ -257,3 +257,17 @@ def test_memory_is_kept_for_the_next_of_its_size_with_a_bound(fakes):
         tvm.nd.array(x, dev)
         assert pieces() == 0
     """)  # fmt: skip
+
+
+def test_a_launch_gives_more_than_48_kb(fakes):
+    check(fakes, f"""
+        sys.path.append({str(FOLDER.parents[2])!r})
+        from tests.backends.gpu.lowering.test_dynamic_shared import mirrored
+        rows = built(*mirrored(tvm.te.var("n")), name="rows")
+        for n in (7, 12288, 25344):
+            x = random(3, n)
+            assert (run(rows, tvm.cuda(0), (x,), x.shape) == x[:, ::-1]).all(), n
+        x = random(3, 25345)
+        too_long = lambda: run(rows, tvm.cuda(0), (x,), x.shape)
+        fails(too_long, "rows_kernel0 has 101504 bytes", "has 101376")
+    """)  # fmt: skip

@@ -122,3 +122,17 @@ def test_what_amd_does_not_have_is_refused():
 
 def test_streams_are_the_drivers_and_in_the_order_that_is_asked_for(fakes):
     check(fakes, test_cuda_driver.STREAMS.format(kind="rocm"))
+
+
+def test_a_launch_gives_shared_memory(fakes):
+    check(fakes, f"""
+        sys.path.append({str(Path(__file__).parents[3])!r})
+        from tests.backends.gpu.lowering.test_dynamic_shared import mirrored
+        rows = built(*mirrored(tvm.te.var("n")), name="rows")
+        for n in (7, 12288):
+            x = random(3, n)
+            assert (run(rows, tvm.rocm(0), (x,), x.shape) == x[:, ::-1]).all(), n
+        x = random(3, 12289)
+        too_long = lambda: run(rows, tvm.rocm(0), (x,), x.shape)
+        fails(too_long, "rows_kernel0 has 49280 bytes", "sizes")
+    """)  # fmt: skip

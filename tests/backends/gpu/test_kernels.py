@@ -50,13 +50,13 @@ def test_the_source_is_a_kernel_of_opencl(device):
     assert "get_group_id(0)" in text
 
 
-def matmul(n, m, k, virtual, tile=32, threads=8):
+def matmul(n, m, k, virtual, tile=32, threads=8, scopes=("shared", "shared")):
     """A product with tiles in shared memory, registers, and virtual threads."""
     a, b = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B")
     r = te.reduce_axis((0, k), name="k")
     c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
     s = te.create_schedule(c.op)
-    shared = [s.cache_read(t, "shared", [c]) for t in (a, b)]
+    shared = [s.cache_read(t, scope, [c]) for t, scope in zip((a, b), scopes, strict=True)]
     local = [s.cache_read(t, "local", [c]) for t in shared]
     sums = s.cache_write(c, "local")
     blocks, virtuals, inner, rest = [], [], [], []

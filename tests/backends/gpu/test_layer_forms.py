@@ -4,6 +4,8 @@ Convolutions in Winograd's are three kernels; dense layers have their constant w
 so that neighbouring threads read contiguous ones.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import run_kernels
@@ -11,7 +13,9 @@ from run_kernels import OPENCL, random
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.gpu.winograd import winograd_tile
+from slipway.backends.gpu import winograd
+from slipway.backends.gpu.schedules.tile import tile_knobs
+from slipway.backends.strategy import Problem
 from slipway.contrib import graph_executor
 from slipway.target import Target
 
@@ -45,6 +49,13 @@ def result(mod, x, target, where, simulator=None):
     return module.get_output(0).numpy(), len(made[0].kernels) if made else 0
 
 
+@pytest.fixture
+def free_launches(monkeypatch):
+    """Images that are small enough for a test are worth Winograd's three kernels."""
+    monkeypatch.setattr(winograd, "ANY_GPU", replace(winograd.ANY_GPU, launch_cost=0))
+
+
+@pytest.mark.usefixtures("free_launches")
 @pytest.mark.parametrize("layout", ORDERS)
 def test_three_kernels_in_every_language(any_device, layout):
     """Tiles that stick out below and at the right, and one more so that there are fours."""
@@ -60,17 +71,19 @@ def test_three_kernels_in_every_language(any_device, layout):
     ("images", "channels", "filters", "size", "m"),
     [
         (1, 64, 64, (56, 56), 4),
-        (1, 512, 512, (7, 7), 4),
-        (1, 256, 256, (6, 6), 2),  # 9 tiles of 16 elements, or 4 of 36
+        (8, 512, 512, (7, 7), 4),
+        (1, 512, 512, (7, 7), 2),  # of m = 4 there are 36 weights for 4 tiles
+        (1, 256, 256, (10, 10), 2),
         (1, 3, 64, (224, 224), 0),
         (1, 512, 512, (1, 1), 0),
-        (1, 16, 16, (32, 32), 0),  # done before two more kernels are launched
+        (1, 32, 32, (28, 28), 0),  # done before two more kernels are launched
     ],
 )
 def test_long_sums_are_worth_the_transforms(images, channels, filters, size, m):
-    assert winograd_tile(images, channels, filters, *size) == m
+    assert winograd.winograd_tile(images, channels, filters, *size) == m
 
 
+@pytest.mark.usefixtures("free_launches")
 @pytest.mark.parametrize(
     ("target", "change"),
     [
@@ -88,6 +101,7 @@ def test_others_are_computed_directly(device, target, change):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
 
 
+@pytest.mark.usefixtures("free_launches")
 def test_an_image_of_halves_is_read_as_it_is(device):
     mod, x = network("NHWC", 1, 64, 64, (13, 13), "float16")
     found, kernels = result(mod, x, OPENCL, device)
@@ -96,6 +110,7 @@ def test_an_image_of_halves_is_read_as_it_is(device):
     np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.usefixtures("free_launches")
 def test_a_pass_of_the_name_can_be_disabled(device):
     mod, x = network("NCHW", 1, 64, 64, (13, 13))
     with tvm.transform.PassContext(opt_level=3, disabled_pass=["WinogradConv"]):
@@ -168,3 +183,24 @@ def test_a_product_of_matrices_is_computed_in_tiles():
 )
 def test_few_rows_short_sums_and_panels_in_shared_memory_take_rows(rows, depth, target):
     assert "nn_matmul" not in kernels(layer(rows, depth, 64, target)[0])
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "tile"),
+    [
+        (512, (56, 56), (4, 4)),
+        (512, (7, 7), (2, 7)),  # reads 9 for 14 products, where 4 x 1 reads 5 for 4
+        (96, (35, 35), (3, 5)),
+        (256, (14, 14), (8, 2)),
+        (5, (37, 41), (5, 1)),
+        (16, (7, 7), (1, 1)),  # of larger tiles there are too few
+    ],
+)
+def test_a_tile_is_the_one_that_reads_least(channels, size, tile):
+    out = relay.TensorType((1, channels, *size))
+    attrs = relay.nn.conv2d(
+        relay.var("x", shape=(1, 8, *size)), relay.const(random(channels, 8, 1, 1)),
+        channels=channels, kernel_size=(1, 1),
+    ).attrs  # fmt: skip
+    knobs = tile_knobs(Problem("nn.conv2d", attrs, (), (out,), OPENCL))
+    assert (knobs.rows, knobs.columns) == tile

@@ -17,6 +17,7 @@ from slipway.ir.instructions.warp_products import WARP_PRODUCTS
 from slipway.target import Target
 
 TARGET = Target("cuda -arch=sm_80 -thread_warp_size=32 -max_threads_per_block=1024", host="llvm")
+TURING = Target("nvidia/nvidia-t4", host="llvm")
 DTYPES = {"bfloat16": ml_dtypes.bfloat16}
 
 
@@ -43,9 +44,9 @@ def built(body, target=TARGET):
     return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
 
 
-def run(simulated, body, **inputs):
+def run(simulated, body, target=TARGET, **inputs):
     """Return what `body` computes on the simulated GPU; its kernels are checked for races."""
-    library = built(body)
+    library = built(body, target)
     code = library.lib.imported_modules[0]
     simulated.learn(code)
     assert "mma.sync" in code.get_source("ptx")
@@ -79,6 +80,24 @@ def test_every_instruction_computes_a_product(simulated, kind):
     close(run(simulated, relay.nn.dense(*given, out_dtype=entry.c_dtype), x=x, w=w), wanted)
 
 
+@pytest.mark.parametrize("kind", ["f16", "s8.s8", "u8.s8"])
+def test_instructions_of_sm_75_are_parts_of_it(simulators, kind, tmp_path):
+    """The same panels and registers, by two or four instructions."""
+    entry = WARP_PRODUCTS[kind]
+    rng = np.random.default_rng(7)
+    x, w = array(rng, (35, 72), entry.a_dtype), array(rng, (50, 72), entry.b_dtype)
+    given = var("x", *x.shape, dtype=entry.a_dtype), var("w", *w.shape, dtype=entry.b_dtype)
+    body = relay.nn.dense(*given, out_dtype=entry.c_dtype)
+    simulator = simulators("ll")
+    simulator.enter()
+    found = [run(simulator, body, target=target, x=x, w=w) for target in (TARGET, TURING)]
+    simulator.leave()
+    close(*found)
+    ptx = built(body, TURING).lib.imported_modules[0].get_source("ptx")
+    assert f"mma.sync.aligned.{entry.parts.ptx}" in ptx
+    assert test_ptx.spilt(test_ptx.assembled(ptx, "sm_75", tmp_path)) == 0
+
+
 @pytest.mark.parametrize(
     "size", [(1, 64, 64, 64), (1, 33, 100, 40), (3, 65, 33, 129), (2, 200, 32, 32)]
 )
@@ -89,6 +108,40 @@ def test_products_of_any_extents(simulated, size):
     given = var("x", *x.shape, dtype="int8"), var("w", *w.shape, dtype="int8")
     wanted = x.astype("int32") @ w.astype("int32").transpose(0, 2, 1)
     close(run(simulated, relay.nn.batch_matmul(*given, out_dtype="int32"), x=x, w=w), wanted)
+
+
+@pytest.mark.parametrize(
+    ("lie", "dtype"),
+    [((True, True), "int8"), ((True, False), "float16"), ((False, False), "float16")],
+)
+def test_operands_that_lie_the_other_way(simulators, lie, dtype):
+    """Neighbours in memory are rows or columns there, and a thread gathers steps."""
+    out = "int32" if dtype == "int8" else "float32"
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (2, 40, 72), dtype), array(rng, (2, 72, 50), dtype)
+    wide = (x.astype("float64") @ w.astype("float64")).astype(out)
+    x = x.transpose(0, 2, 1).copy() if lie[0] else x
+    w = w.transpose(0, 2, 1).copy() if lie[1] else w
+    given = [var(name, *a.shape, dtype=dtype) for name, a in (("x", x), ("w", w))]
+    body = relay.nn.batch_matmul(*given, transpose_a=lie[0], transpose_b=lie[1], out_dtype=out)
+    simulator = simulators("ll")
+    simulator.enter()
+    found = run(simulator, body, x=x, w=w)
+    simulator.leave()
+    close(found, wide)
+
+
+def test_a_matmul_of_float16(simulators):
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (40, 64), "float16"), array(rng, (64, 48), "float16")
+    body = relay.nn.matmul(*(var(n, *a.shape, dtype="float16") for n, a in (("x", x), ("w", w))))
+    simulator = simulators("ll")
+    simulator.enter()
+    found = run(simulator, body, x=x, w=w)
+    simulator.leave()
+    np.testing.assert_allclose(
+        found, x.astype("float32") @ w.astype("float32"), rtol=2e-3, atol=2e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +266,7 @@ def test_vectors_of_tensors_that_begin_anywhere(simulators, monkeypatch):
     simulator.leave()
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90a", "sm_100"])
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_90a", "sm_100"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
 @pytest.mark.parametrize("kind", ["dense", "convolution"])
 def test_kernels_are_assembled_without_spills(kind, dtype, arch, tmp_path):
@@ -226,7 +279,7 @@ def test_kernels_are_assembled_without_spills(kind, dtype, arch, tmp_path):
         body = relay.nn.conv2d(*given, padding=(1, 1), out_dtype=out)
     target = Target(f"cuda -arch={arch} -max_threads_per_block=1024", host="llvm")
     ptx = built(body, target).lib.imported_modules[0].get_source("ptx")
-    assert "mma.sync" in ptx
+    assert ("mma.sync" in ptx) == (dtype != "bfloat16" or arch != "sm_75")
     assert test_ptx.spilt(test_ptx.assembled(ptx, arch, tmp_path)) == 0
 
 
@@ -234,7 +287,7 @@ def test_older_devices_have_none():
     body = relay.nn.dense(
         var("x", 64, 64, dtype="int8"), var("w", 64, 64, dtype="int8"), out_dtype="int32"
     )
-    ptx = built(body, Target("cuda -arch=sm_75", host="llvm")).lib.imported_modules[0]
+    ptx = built(body, Target("cuda -arch=sm_72", host="llvm")).lib.imported_modules[0]
     assert "mma.sync" not in ptx.get_source("ptx")
 
 

@@ -313,3 +313,17 @@ def test_a_model_compiles_for_every_gpu_that_has_a_name(tag, params):
         tvm.IRModule.from_expr(network()), target=Target(tag, host="llvm"), params=params
     )
     assert made.lib.imported_modules[0].get_source()
+
+
+def test_a_join_of_many_is_fused_with_what_is_around_it(device):
+    """A launch costs more than to look in which part an element lies."""
+    inputs = [relay.var(f"x{n}", shape=(2, 2)) for n in range(70)]
+    joined = relay.concatenate([*inputs[:-1], relay.exp(inputs[-1])], 1)
+    function = relay.Function(inputs, relay.nn.relu(joined * relay.const(2.0)))
+    library = relay.build(tvm.IRModule.from_expr(function), OPENCL)
+    assert len(library.compiled.device.kernels) == 1
+    module = graph_executor.GraphModule(library["default"](device))
+    parts = [run_kernels.random(2, 2, seed=n) for n in range(70)]
+    module.run(**{f"x{n}": part for n, part in enumerate(parts)})
+    wanted = 2 * np.maximum(np.concatenate([*parts[:-1], np.exp(parts[-1])], 1), 0)
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-6)

@@ -145,6 +145,113 @@ def test_support_vectors(kernel):
     )
 
 
+def support_vectors(classes, kernel, probabilities=False, sizes=(2, 3, 1, 2)):
+    """Return the attributes of a random machine."""
+    count, pairs = sum(sizes[:classes]), classes * (classes - 1) // 2
+    given = {
+        "classlabels_ints": RNG.permutation(9)[:classes].tolist(), "kernel_type": kernel,
+        "kernel_params": [0.2, 0.5, 3.0], "vectors_per_class": list(sizes[:classes]),
+        "support_vectors": RNG.standard_normal(5 * count).tolist(),
+        "coefficients": RNG.standard_normal((classes - 1) * count).tolist(),
+        "rho": RNG.standard_normal(pairs).tolist(),
+    }  # fmt: skip
+    if probabilities:
+        given["prob_a"] = RNG.normal(-2, 0.5, pairs).tolist()
+        given["prob_b"] = RNG.normal(0, 0.2, pairs).tolist()
+    return given
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_pairs_of_classes_vote(kernel, classes):
+    for probabilities in (False, True):
+        for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
+            given = support_vectors(classes, kernel, probabilities)
+            checked("SVMClassifier", ("label", "scores"), post_transform=transform, **given)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_machine_without_vectors(classes, sign):
+    factors = sign * np.abs(RNG.standard_normal(5 * classes))
+    checked("SVMClassifier", ("label", "scores"), classlabels_ints=[3, 1, 2][:classes],
+            coefficients=factors.tolist(), rho=[0.1], kernel_params=[1.0, 0.0, 3.0])  # fmt: skip
+
+
+NAMES = ["setosa", "versicolor", "virginica"]
+
+
+def with_texts(nodes, outputs, constants=(), opset=3):
+    proto = model(nodes, {"x": ("float32", X.shape)}, outputs, opset=19)
+    proto.graph.initializer.extend(constants)
+    proto.opset_import.append(helper.make_opsetid(ML, opset))
+    for info in proto.graph.output:
+        if info.name in ("label", "same"):
+            info.type.tensor_type.elem_type = 8 if info.name == "label" else 9
+    return proto
+
+
+def test_labels_that_are_texts_are_positions_and_their_names_are_kept():
+    """As skl2onnx writes them: a classifier's list, a constant, and dictionaries of scores."""
+    linear = helper.make_node(
+        "LinearClassifier", ["x"], ["label", "scores"], domain=ML, classlabels_strings=NAMES,
+        coefficients=RNG.standard_normal(15).tolist(), intercepts=[0.1, 0.2, 0.3],
+    )  # fmt: skip
+    nodes = [
+        linear,
+        helper.make_node("ArgMax", ["scores"], ["at"], axis=1, keepdims=1),
+        helper.make_node("ArrayFeatureExtractor", ["classes", "at"], ["found"], domain=ML),
+        helper.make_node("Reshape", ["found", "flat"], ["other"]),
+        helper.make_node("Equal", ["label", "other"], ["same"]),
+    ]
+    constants = [
+        helper.make_tensor("classes", 8, [3], [n.encode() for n in NAMES]),
+        helper.make_tensor("flat", 7, [1], [-1]),
+    ]
+    proto = with_texts(nodes, ["label", "scores", "same"], constants)
+    label, scores, same = onnxruntime.InferenceSession(proto.SerializeToString()).run(
+        None, {"x": X}
+    )
+    proto.graph.node.append(
+        helper.make_node("ZipMap", ["scores"], ["zip"], domain=ML, classlabels_strings=NAMES)
+    )
+    proto.graph.output[1].name = "zip"
+    proto.graph.output[1].ClearField("type")
+    made = tvm.compile(proto, quiet=True)
+    got = made(X)
+    assert [NAMES[i] for i in got["label"]] == label.tolist()
+    np.testing.assert_allclose(got["zip"], scores, rtol=1e-5, atol=1e-6)
+    assert same.all()
+    assert got["same"].all()
+    assert [spec.labels for spec in made.outputs] == [tuple(NAMES), tuple(NAMES), ()]
+
+
+def test_a_table_from_texts_to_texts():
+    first, second = ["b", "a", "c"], ["x", "y", "x"]
+    nodes = [
+        helper.make_node("LinearClassifier", ["x"], ["found", "s"], domain=ML,
+                         classlabels_strings=first, intercepts=[0.0] * 3,
+                         coefficients=RNG.standard_normal(15).tolist()),
+        helper.make_node("LabelEncoder", ["found"], ["label"], domain=ML, keys_strings=first[:2],
+                         values_strings=second[:2], default_string="none"),
+    ]  # fmt: skip
+    proto = with_texts(nodes, ["label"])
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X})[0]
+    made = tvm.compile(proto, quiet=True)
+    names = made.outputs[0].labels
+    assert [names[i] for i in made(X).ravel()] == want.tolist()
+
+
+def test_texts_that_are_read_are_refused():
+    nodes = [
+        helper.make_node("LinearClassifier", ["x"], ["found", "s"], domain=ML,
+                         classlabels_strings=NAMES, coefficients=[1.0] * 15),
+        helper.make_node("StringNormalizer", ["found"], ["label"], case_change_action="UPPER"),
+    ]  # fmt: skip
+    with pytest.raises(SlipwayError, match=r"labels are texts.*train it with numbers"):
+        relay.frontend.from_onnx(with_texts(nodes, ["label"]))
+
+
 def test_what_comes_before_a_model():
     checked("Scaler", offset=[0.5, 0.0, 1.0, 2.0, -1.0], scale=[2.0, 3.0, 4.0, 5.0, 6.0])
     for norm in ("MAX", "L1", "L2"):
@@ -173,8 +280,11 @@ def test_what_comes_before_a_model():
 @pytest.mark.parametrize(
     ("kind", "attributes", "why"),
     [
-        ("LinearClassifier", {"classlabels_strings": ["a", "b"], "coefficients": [1.0] * 10},
-         "labels are texts.*train it with numbers"),
+        ("SVMClassifier", {"classlabels_ints": [0], "coefficients": [1.0] * 5, "rho": [0.0]},
+         "it has one class"),
+        ("SVMClassifier", {"classlabels_ints": [0, 1], "coefficients": [1.0] * 3, "rho": [0.0],
+                           "vectors_per_class": [2, 2], "support_vectors": [1.0] * 20},
+         "4 support vectors of 5 columns, with 3 coefficients"),
         ("LinearClassifier", {"classlabels_ints": [0, 1], "coefficients": [1.0] * 7,
                               "intercepts": [0.0, 1.0]}, "7 coefficients and 2 intercepts"),
         ("Scaler", {"offset": [1.0, 2.0]}, "2 numbers in 'offset' for 5 columns"),
@@ -217,9 +327,11 @@ def test_deep_trees_and_powers_are_compiled(target):
     for kind, given in (
         ("TreeEnsembleRegressor", {"n_targets": 2, **trees}),
         ("SVMRegressor", vectors),
+        ("SVMClassifier", support_vectors(3, "RBF", True)),
     ):
-        node = helper.make_node(kind, ["x"], ["y"], domain=ML, **given)
-        proto = model([node], {"x": ("float32", X.shape)}, ["y"])
+        outputs = ["label", "y"][kind != "SVMClassifier" :]
+        node = helper.make_node(kind, ["x"], outputs, domain=ML, **given)
+        proto = model([node], {"x": ("float32", X.shape)}, outputs[-1:])
         proto.opset_import.append(helper.make_opsetid(ML, 3))
         want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X})[0]
         mod, _ = relay.frontend.from_onnx(proto)

@@ -12,6 +12,7 @@ from compare import assert_same, compiled, expected, interpreted
 from torch import nn
 from typer.testing import CliRunner
 
+import slipway
 from models import Cached, mobilenet
 from slipway import relay
 from slipway.cli.app import app
@@ -147,13 +148,39 @@ def test_open_dimensions_are_fixed_or_refused(small):
     assert_same([interpret(mod, x.numpy())], expected(small, [x]))
 
 
-def test_halves_work_and_bfloat16_is_refused(small):
+def test_halves_work(small):
     half = Small().eval().half()
     (found,) = compiled(half, [X.half()])
     assert found.dtype == np.float16
     np.testing.assert_allclose(found, half(X.half()).detach().numpy(), rtol=2e-2, atol=2e-3)
-    with pytest.raises(ModelError, match=r"bfloat16.*module\.float\(\)"):
-        relay.frontend.from_pytorch(torch.export.export(Small().eval().bfloat16(), (X.bfloat16(),)))
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_bfloat16_is_as_near_to_float32_as_in_torch(target, tmp_path):
+    """Weights, inputs and outputs are bfloat16; a module, a program and its file give the same."""
+    module, x = Small().eval().bfloat16(), X.bfloat16()
+    with torch.no_grad():
+        exact = Small().eval()
+        exact.load_state_dict(module.state_dict())
+        want, theirs = exact(x.float()).numpy(), module(x).float().numpy()
+    program = torch.export.export(module, (x,))
+    torch.export.save(program, tmp_path / "m.pt2")
+    made = slipway.compile(module, target=target, example=(x,), quiet=True)
+    found = made(x)
+    assert found.dtype.name == "bfloat16"
+    apart = np.abs(found.astype(np.float32) - want).max()
+    assert apart <= 1.5 * np.abs(theirs - want).max() + 2**-9
+    for other in (program, tmp_path / "m.pt2"):
+        np.testing.assert_array_equal(slipway.compile(other, target=target, quiet=True)(x), found)
+
+
+def test_types_that_slipway_lacks_are_named():
+    class Narrow(torch.nn.Module):
+        def forward(self, x):
+            return x.to(torch.float8_e4m3fn).float()
+
+    with pytest.raises(ModelError, match="float8_e4m3fn"):
+        relay.frontend.from_pytorch(torch.export.export(Narrow(), (X,)))
 
 
 def test_a_written_buffer_becomes_an_input_and_an_output():

@@ -228,6 +228,18 @@ def winograd_conv(d):
     return made
 
 
+@strategy("nn.contrib_conv2d_nchwc_by_size")
+def conv_by_size(d):
+    """By tiles, whose kernel is drawn apart from the direct one."""
+    inner, outer, side = d.int(1, 2), d.int(1, 2), d.pick([4, 6])
+    attrs = OPS[d.name].attrs_type(d.ints(4, 0, 1), tile_cost=1)
+    data = (d.int(1, 2), inner, d.int(3, 11), d.int(3, 11), 4)
+    shapes = data, (outer, inner, 3, 3, 4, 4), (outer, side, side, inner, 4, 4)
+    made = summed(d, d.name, attrs, shapes, ("float32",))
+    made.terms, made.scale = 0, 200.0 * inner * 4
+    return made
+
+
 @strategy("nn.contrib_winograd_tiles")
 def winograd_tiles(d):
     attrs = OPS[d.name].attrs_type(d.ints(4, 0, 1), d.pick([2, 4]), d.pick(["NCHW", "NHWC"]))

@@ -103,3 +103,38 @@ def test_quantised_parts_in_integers():
     )
     with pytest.raises(LoweringError, match="still dequantised"):
         transform.FakeQuantizationToInteger(hard_fail=True)(left)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_factors_of_inputs_move_into_the_weights_behind_them(groups, layout):
+    """Of each convolution's own input, one after the other, also where two read one value."""
+    kernel = "OIHW" if layout == "NCHW" else "HWIO"
+    scale = (6, 1, 1) if layout == "NCHW" else (6,)
+    shape = (1, 6, 5, 5) if layout == "NCHW" else (1, 5, 5, 6)
+    weights = [array(6, 6 // groups, 3, 3) / 8 for _ in range(3)]
+    if layout == "NHWC":
+        weights = [weight.transpose(2, 3, 1, 0) for weight in weights]
+
+    def conv(value, weight):
+        return relay.nn.conv2d(value, relay.const(weight), padding=(1, 1), groups=groups,
+                               data_layout=layout, kernel_layout=kernel, kernel_size=(3, 3),
+                               channels=6)  # fmt: skip
+
+    x = relay.var("x", shape=shape)
+    y = conv(x * relay.const(array(*scale)), weights[0])
+    y = conv(relay.const(array(*scale)) * y, weights[1]) * relay.const(array(*scale))
+    mod = IRModule.from_expr(relay.Function([x], conv(y, weights[2]) + y))
+    made = transform.ForwardFoldScaleAxis()(mod)
+    assert (count(mod, "multiply"), count(made, "multiply")) == (3, 1)
+    same(mod, made, array(*shape))
+
+
+def test_factors_of_inputs_that_differ_along_an_image_stay():
+    d = relay.var("d", shape=(2, 8))
+    dense = relay.nn.dense(d * relay.const(array(8)), relay.const(array(4, 8)))
+    kept = relay.nn.dense(d * relay.const(array(2, 1)), relay.const(array(4, 8)))
+    mod = IRModule.from_expr(relay.Function([d], dense + kept))
+    made = transform.ForwardFoldScaleAxis()(mod)
+    assert count(made, "multiply") == 1
+    same(mod, made, D_NP)

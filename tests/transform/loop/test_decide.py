@@ -81,6 +81,7 @@ SUMS = {
     "i + j": lambda i, j: i + j, "j + i": lambda i, j: j + i, "i - j": lambda i, j: i - j,
     "j - i": lambda i, j: j - i, "i": lambda i, j: i, "-i": lambda i, j: 0 - i,
     "2 * i": lambda i, j: i * 2, "3": lambda i, j: ops.const(3),
+    "(1 - i) // 2": lambda i, j: E.FloorDiv(1 - i, 2),
 }  # fmt: skip
 PLAIN = {E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">=", E.EQ: "=="}
 

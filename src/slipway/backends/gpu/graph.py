@@ -4,6 +4,9 @@ Products of float16 and bfloat16 are summed in float32. Matrix units take their 
 are; elsewhere they are widened before.  Attention becomes one operator where it is one kernel, but
 not in a model whose products are on matrix units, which that kernel does not use.
 
+A join is fused with its neighbours however many tensors it has, up to `MOST`: a launch costs more
+than to look in which part an element lies, and no loop here copies a part by itself.
+
 A transposed convolution becomes a convolution, for which there are tiles: a thread that gathers one
 of its pixels asks of every tap whether it falls on the image.
 """
@@ -33,6 +36,7 @@ from slipway.transform.graph.pipeline import (
 )
 from slipway.transform.graph.precision.widen_products import WIDE, widen_products
 from slipway.transform.graph.simplify_expr import simplify_expr
+from slipway.transform.graph.split_joins import MOST
 from slipway.transform.manager import Pass, Setting
 
 
@@ -56,7 +60,10 @@ def _attention(function: Function, setting: Setting) -> Function:
     target = setting.target
     assert target is not None
     calls = (e for e in post_order(function) if isinstance(e, Call))
-    if any(c.op.name == "nn.batch_matmul" and is_on_matrix_units(c, target) for c in calls):
+    fast = target.kind.name == "cuda"  # its matrix units multiply more than its threads do
+    if fast and any(
+        c.op.name == "nn.batch_matmul" and is_on_matrix_units(c, target) for c in calls
+    ):
         return function
     fused = fuse_attention(function, lambda rows, size: serves(rows, size, target))
     return eliminate_common_subexpr(fold_constant(simplify_expr(fused)))
@@ -89,5 +96,5 @@ PASSES: tuple[Pass, ...] = (
     setting_pass("SubpixelConv", _subpixel),
     setting_pass("WinogradConv", _winograd, exact=False),
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
-    *ending(),
+    *ending(wide=MOST),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from slipway.codegen.gpu.kernel import DeviceKernel
+from slipway.codegen.gpu.nvptx import version_of
 from slipway.errors import CodegenError
 from slipway.ir import ops
 from slipway.target import Target
@@ -21,6 +22,10 @@ SHARED_BYTES = {
 }
 # Bytes that NVIDIA's assembler takes of memory of a known size, whatever the device has.
 _STATIC = {"cuda": 49152, "nvptx": 49152}
+# KB of shared memory of all sizes together that a launch gives a block, by the number of sm_.
+_OPT_IN = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 163, 89: 99, 90: 227, 100: 227,
+           101: 227, 103: 227, 110: 227, 120: 99, 121: 99}  # fmt: skip
+_GIVEN = frozenset(("opencl", "cuda", "nvptx", "metal", "rocm"))
 _PARAMETERS = 128  # of a kernel, in every language here
 _POINTERS = {"webgpu": 8}  # of a kernel, where a language counts them by themselves
 _PUSHED_BYTES = {"vulkan": 128}  # of numbers that a kernel is given
@@ -39,6 +44,26 @@ def shared_bytes(target: Target) -> int:
     given = target.attrs.get("max_shared_memory_per_block")
     found = int(given) if given else SHARED_BYTES.get(kind, 16384)
     return min(found, _STATIC.get(kind, found))
+
+
+def gives_memory(target: Target) -> bool:
+    """Return whether a launch gives its kernel shared memory (scope "shared.dyn")."""
+    return target.kind.name in _GIVEN
+
+
+def shared_bytes_of_launches(target: Target) -> int:
+    """Return how many bytes the threads of a block may share where a launch gives some of them.
+
+    A description that says what every device of the kind has without, says nothing of launches.
+    """
+    static = shared_bytes(target)
+    if target.kind.name not in _STATIC or not gives_memory(target):
+        return static
+    given = int(target.attrs.get("max_shared_memory_per_block") or 0)
+    most = max(static, _OPT_IN.get(version_of(target), 0) * 1024)
+    if given < _STATIC[target.kind.name]:
+        return static if given else most
+    return given if given > _STATIC[target.kind.name] else most
 
 
 def most_blocks(target: Target) -> int | None:
@@ -61,18 +86,7 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
             f"target runs {allowed}. Split the axes that are bound to threadIdx by less, or say "
             f'what the device has: Target("{kind} -max_threads_per_block={threads}")'
         )
-    if kernel.shared_bytes > shared_bytes(target):
-        advice = (
-            f', or say what the device has: Target("{kind} '
-            f'-max_shared_memory_per_block={kernel.shared_bytes}")'
-        )
-        if kernel.shared_bytes > _STATIC.get(kind, kernel.shared_bytes):
-            advice = ": more is only for memory that a launch gives a kernel, which there is not"
-        raise CodegenError(
-            f"kernel {name} uses {_kib(kernel.shared_bytes)} of shared memory; {device} of "
-            f"this target has {_kib(shared_bytes(target))} for a block. Make the tiles in scope "
-            f'"shared" smaller{advice}'
-        )
+    _check_shared(kernel, target)
     most = int(target.attrs.get("max_function_args") or _PARAMETERS)
     if len(kernel.params) > most:
         raise CodegenError(
@@ -98,6 +112,24 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
             f"this target takes {room}. Compile for sizes that are known, or say what the device "
             f'has: Target("{kind} -max_push_constants_size={pushed}")'
         )
+
+
+def _check_shared(kernel: DeviceKernel, target: Target) -> None:
+    name, kind = kernel.name, target.kind.name
+    device, given = _device(kind), shared_bytes_of_launches(target)
+    static, taken = shared_bytes(target), kernel.known_shared_bytes
+    if kernel.shared_bytes <= static and taken <= given:
+        return
+    scope, has, uses = '"shared"', static, kernel.shared_bytes
+    if kernel.shared_bytes <= static:
+        scope, has, uses = '"shared" and "shared.dyn"', given, taken
+    advice = f', or say what the device has: Target("{kind} -max_shared_memory_per_block={uses}")'
+    if scope == '"shared"' and kernel.shared_bytes > _STATIC.get(kind, kernel.shared_bytes):
+        advice = f', or set_scope("shared.dyn"): of what a launch gives, it has {_kib(given)}'
+    raise CodegenError(
+        f"kernel {name} uses {_kib(uses)} of shared memory; {device} of this target has "
+        f"{_kib(has)} for a block. Make the tiles in scope {scope} smaller{advice}"
+    )
 
 
 def _device(kind: str) -> str:

@@ -130,10 +130,15 @@ class _Host:
 
     def _launch(self, kernel: DeviceKernel) -> S.Stmt:
         signature = kernel.signature
-        if kernel.shared_bytes > self.surely_shared:  # which the device is asked about first
+        args: list[E.PrimExpr] = [self.workspaces.get(id(var), var) for var in kernel.params]
+        given = kernel.dynamic_bytes
+        if given is not None:
+            signature += "s"
+            args.append(ops.cast(given, "int64"))
+        unknown = given is not None and ops.as_int(given) is None
+        if unknown or kernel.known_shared_bytes > self.surely_shared:  # the device is asked first
             signature += f":{kernel.shared_bytes}"
         texts = (self.digest, kernel.name, signature)
-        args = [self.workspaces.get(id(var), var) for var in kernel.params]
         grid = [ops.cast(extent, "int64") for extent in kernel.grid()]
         return _call("launch", self.kind, *map(E.StringImm, texts), *grid, *args)
 

@@ -5,8 +5,9 @@ quarter for m = 4, but is read and written once more on either side of them::
 
     nn.conv2d(%x, w)  ->  image(batch_matmul(weights, tiles(%x)))
 
-and there are two kernels more.  So it is for sums that are long beside that: of many channels.  An
-image of float16 that is cast for its sums in float32 is read as it is.
+There are two kernels more, and as many weights for a pair of channels as products.  So it is for
+sums that are long beside that: of many channels, over images of many tiles.  An image of float16
+that is cast for its sums in float32 is read as it is.
 """
 
 from __future__ import annotations
@@ -32,18 +33,22 @@ def winograd_convolutions(function: Function) -> Function:
 def winograd_tile(images: int, channels: int, filters: int, height: int, width: int) -> int:
     """Return the m of the F(m x m, 3x3) that costs least for a 3x3 convolution; 0: none does.
 
-    In multiply-adds, of which an element that is read from memory or written there costs some.
+    In multiply-adds, of which a launch costs some, and an element that is read from memory or
+    written there.
     """
+    pairs, pixels = channels * filters, images * height * width
 
     def cost(m: int) -> float:
         tiles = images * -(-height // m) * -(-width // m)
         elements = (m + 2) ** 2
-        moved = 2 * elements * channels + (elements + m * m) * filters
-        return tiles * (elements * channels * filters + ANY_GPU.global_cost * moved)
+        between = tiles * 2 * elements * (channels + filters)
+        moved = pixels * (channels + filters) + between + elements * pairs
+        return tiles * elements * pairs + ANY_GPU.global_cost * moved + 3 * ANY_GPU.launch_cost
 
-    direct = 9 * images * height * width * channels * filters
+    moved = pixels * (channels + filters) + 9 * pairs
+    direct = 9 * pixels * pairs + ANY_GPU.global_cost * moved + ANY_GPU.launch_cost
     best = min(_TILES, key=cost)
-    return best if cost(best) + 2 * ANY_GPU.launch_cost < direct else 0
+    return best if cost(best) < direct else 0
 
 
 def _rule(call: Expr) -> Expr | None:

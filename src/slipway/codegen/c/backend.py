@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from slipway.codegen import cache
@@ -18,6 +17,7 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.hardware import HARDWARE
 from slipway.target import Target
 from slipway.toolchain import native
+from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig_target import zig_options
 from slipway.version import install_line
 
@@ -99,7 +99,7 @@ def _compile(
 
 
 def _run(command: list[str], text: str, target: Target, what: str, suffix: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+    with scratch() as folder:
         (Path(folder) / f"module{suffix}").write_text(text)
         done = subprocess.run(
             [*command, "-c", f"module{suffix}", "-o", "module.o"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from slipway.codegen.llvm.machine import CompiledText
 from slipway.ir import stmt as S
 from slipway.target import Target
 from slipway.target.capability import Capability, capability_of
+from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import run_zig
 
 _FENCE = 'fence syncscope("workgroup")'
@@ -98,7 +98,7 @@ def code_object(ir: str, target: Target) -> tuple[bytes, str]:
     Raises CodegenError for an architecture that LLVM does not know.
     """
     compiled = CompiledText(ir, amd_target(target), "the kernels of a GPU")
-    with tempfile.TemporaryDirectory(prefix="slipway-hsaco-") as name:
+    with scratch("slipway-hsaco-") as name:
         source, made = Path(name) / "kernels.o", Path(name) / "kernels.hsaco"
         source.write_bytes(compiled.object_bytes)
         run_zig(["ld.lld", "-shared", "-o", str(made), str(source)], purpose="linking kernels")

@@ -11,6 +11,7 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.capture import captured
 from slipway.codegen.gpu.dialect import Dialect
+from slipway.codegen.gpu.dynamic_shared import MEMORY, SCOPE, DynamicShared
 from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -19,7 +20,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.instructions.dot4 import DOTS
-from slipway.ir.instructions.warp_products import WARP_PRODUCTS, symbol
+from slipway.ir.instructions.warp_products import symbol
 from slipway.ir.instructions.warp_shuffles import in_words, is_shuffle, width_of
 from slipway.ir.visit import children, post_order, walk
 
@@ -34,6 +35,7 @@ class DeviceKernel:
     """A kernel's text, and what the host says to launch it.
 
     `signature` is that of crt's device_api.h for `params`; `extents` has the steps of each axis.
+    `shared_bytes` are those that its code says; a launch gives it `dynamic_bytes` besides.
     """
 
     name: str
@@ -43,6 +45,13 @@ class DeviceKernel:
     extents: dict[str, E.PrimExpr]
     shared_bytes: int
     helpers: frozenset[str]
+    dynamic_bytes: E.PrimExpr | None = None  # None: no such memory
+
+    @property
+    def known_shared_bytes(self) -> int:
+        """The bytes that the threads of a block share, as far as they are known."""
+        given = None if self.dynamic_bytes is None else ops.as_int(self.dynamic_bytes)
+        return self.shared_bytes + (given or 0)
 
     def grid(self) -> list[E.PrimExpr]:
         """Return the blocks along x, y and z, then the threads of a block."""
@@ -74,10 +83,12 @@ def emit_kernel(
     for tag, loop in loops.items():
         out.bind_axis(tag, loop)
     out.stmt(body)
+    dynamic_bytes = out.dynamic.total(name, params)
     text = out.text(dialect, parameters, extents)
     return DeviceKernel(
-        name, text, tuple(params), signature, extents, out.shared_bytes, frozenset(out.helpers)
-    )
+        name, text, tuple(params), signature, extents, out.shared_bytes, frozenset(out.helpers),
+        dynamic_bytes,
+    )  # fmt: skip
 
 
 def uses(node: S.Stmt, var: E.Var) -> bool:
@@ -95,7 +106,8 @@ class KernelEmitter(CFunction):
         self.spaces: dict[int, str] = {}  # of memory, by data Var
         self.declared: list[str] = []  # shared memory, at the top of the function
         self.shared_bytes = 0
-        self.taken |= dialect.reserved | {name}
+        self.dynamic = DynamicShared()
+        self.taken |= dialect.reserved | {name, MEMORY}
         self.shared: frozenset[int] = frozenset()  # nodes of this statement, by id
         self.known: dict[tuple[int, Lane, bool], tuple[str, list[str]]] = {}
         self.branches: list[list[str]] = []  # the lines that a branch's lines stand among
@@ -138,6 +150,10 @@ class KernelEmitter(CFunction):
     def text(self, dialect: Dialect, parameters: list[str], extents: dict[str, E.PrimExpr]) -> str:
         """Return the whole function."""
         self._mention_unused()
+        if self.dynamic.offsets:
+            own = [dialect.dynamic_declared] if dialect.dynamic_declared else []
+            given = [dialect.dynamic_parameter] if dialect.dynamic_parameter else []
+            self.declared, parameters = [*own, *self.declared], [*parameters, *given]
         threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in AXES]
         known = [n for n in threads if n is not None]
         bounds = dialect.bounds.format(threads=", ".join(map(str, known)), most=prod(known))
@@ -163,6 +179,10 @@ class KernelEmitter(CFunction):
 
     def _allocate(self, node: S.Allocate) -> None:
         buffer = node.buffer
+        if buffer.scope == SCOPE:
+            self._place(buffer)
+            self.stmt(node.body)
+            return
         size = buffer.size_bytes()
         if size is None:
             raise CodegenError(
@@ -183,6 +203,17 @@ class KernelEmitter(CFunction):
         else:
             self.line(line)
         self.stmt(node.body)
+
+    def _place(self, buffer: Buffer) -> None:
+        """Declare memory that the launch gives."""
+        ty, space = spelling.c_type(buffer.dtype), self.dialect.spaces["shared"]
+        offset = self.expr(self.dynamic.offset_of(buffer))
+        name = self.define(buffer.data, self.fresh(buffer.name))
+        self.pointer_types[id(buffer.data)] = ty
+        self.element_dtype[id(buffer.data)] = buffer.dtype
+        self.spaces[id(buffer.data)] = "shared"
+        first = f"({space}uint8_t*){MEMORY} + {offset}"
+        self.line(f"{space}{ty}* {name} = ({space}{ty}*)({first});")
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -213,14 +244,15 @@ class KernelEmitter(CFunction):
         super()._evaluate(value)
 
     def _warp_product(self, node: E.Call) -> None:
-        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
-        if not self.dialect.has_warp_products:
+        name = node.args[0].value  # type: ignore[attr-defined]
+        if name not in self.dialect.products:
             raise CodegenError(
                 f"{self.name}: kernels in {self.dialect.name} have no product of a warp "
-                f"({entry.name}). Compile for CUDA, or without that intrinsic"
+                f"({name}). Compile for a target whose matrix units have it, or without that "
+                "intrinsic"
             )
-        self.helpers.add(f"{WARP_HELPER}{entry.name}")
-        self.line(f"{symbol(entry)}({', '.join(self.expr(a) for a in node.args[1:])});")
+        self.helpers.add(f"{WARP_HELPER}{name}")
+        self.line(f"{symbol(name)}({', '.join(self.expr(a) for a in node.args[1:])});")
 
     def _async(self, node: E.Call) -> None:
         if not self.dialect.copies:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from slipway import dtypes
+from slipway.codegen.gpu.dynamic_shared import ALIGNMENT, MEMORY, SCOPE, DynamicShared
 from slipway.codegen.gpu.kernel import AXES, DeviceKernel, axes_of
 from slipway.codegen.legalize import as_ramp
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
@@ -21,7 +22,13 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
+from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.warp_products import (
+    WARP_PRODUCTS,
+    emit_llvm,
+    instruction,
+    llvm_declaration,
+)
 from slipway.ir.instructions.warp_shuffles import in_words, width_of
 from slipway.ir.visit import walk
 from slipway.target import Target
@@ -55,6 +62,7 @@ class GpuMachine:
     - `copies`: calls of those to shared memory that go on while threads compute, with ``{bytes}``,
       ``{to}``, ``{from_}`` and ``{groups}``
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
+    - `version`: N of sm_N, which says what its matrix units take at once
     - `whole`: bytes whose multiples tensors begin at, or vectors are accessed element by element;
       0: vectors may be anywhere
     """
@@ -72,6 +80,7 @@ class GpuMachine:
     shuffle: ShuffleOfWords | None = None
     active: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
 
 
 _ATTRIBUTES = 'nounwind "no-builtins"'
@@ -125,6 +134,7 @@ class _Kernel(FunctionEmitter):
         self.machine = machine
         self.statics = statics
         self.symbols: dict[int, str] = {}  # of shared memory, by id of its data Var
+        self.dynamic = DynamicShared()
         self.inside_parallel = True  # a parallel loop in a kernel is a thread's own
 
     def emit(self, kernel: DeviceKernel, root: S.For) -> None:
@@ -199,6 +209,10 @@ class _Kernel(FunctionEmitter):
 
     def _allocate(self, node: S.Allocate) -> None:
         buffer = node.buffer
+        if buffer.scope == SCOPE:
+            self._place(buffer)
+            self.stmt(node.body)
+            return
         size = buffer.size_bytes()
         if size is None:
             raise CodegenError(
@@ -231,6 +245,18 @@ class _Kernel(FunctionEmitter):
         self.aligned[id(buffer.data)] = align
         self.stmt(node.body)
 
+    def _place(self, buffer: Buffer) -> None:
+        """Take memory of what the launch gives."""
+        self.note_buffer(buffer)
+        symbol, put = f"@{MEMORY}", self.w.put
+        static = f"{symbol} = external addrspace(3) global [0 x i8], align {ALIGNMENT}"
+        if static not in self.statics:
+            self.statics.append(static)
+        offset = self.value(self.dynamic.offset_of(buffer))
+        first = put(f"getelementptr i8, ptr addrspace(3) {symbol}, i64 {offset}")
+        self.pointers[id(buffer.data)] = put(f"addrspacecast ptr addrspace(3) {first} to ptr")
+        self.aligned[id(buffer.data)] = ALIGNMENT
+
     def _assert(self, node: S.AssertStmt) -> None:
         self.stmt(node.body)  # a kernel has no way to report
 
@@ -256,7 +282,8 @@ class _Kernel(FunctionEmitter):
 
     def _call_warp_product(self, node: E.Call) -> str:
         pointers = [self.value(a) for a in node.args[1:]]
-        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        whole = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        entry = instruction(whole, self.machine.version)
         self.helpers.add(llvm_declaration(entry))
         emit_llvm(entry, pointers, self.w.put, self.w.do)
         return "0"
@@ -321,7 +348,7 @@ class _Kernel(FunctionEmitter):
 def own_words(body: S.Stmt) -> int:
     """Return how many words of memory a thread has for itself: its tile, and what it multiplies."""
     buffers = [n.buffer for n in walk(body) if isinstance(n, S.Allocate)]
-    sizes = [b.size_bytes() or 0 for b in buffers if b.scope != "shared"]
+    sizes = [b.size_bytes() or 0 for b in buffers if not b.scope.startswith("shared")]
     return sum(sizes) // 4
 
 

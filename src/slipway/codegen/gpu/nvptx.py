@@ -23,7 +23,12 @@ _DOTS = {
 }  # fmt: skip
 
 # What GPUs before sm_70 do, but LLVM says it in later versions of PTX only.
-_LATER, _FEATURES = 70, {"activemask": "+ptx62", "shfl.sync": "+ptx60"}
+# By words of the IR: the first sm_ that LLVM says it of by itself, and the version.
+_FEATURES = {
+    "activemask": (70, "+ptx62"),
+    "shfl.sync": (70, "+ptx60"),
+    "nvvm.mma.m": (80, "+ptx65"),
+}
 _LAST_LANE = 31
 
 
@@ -70,9 +75,12 @@ def ptx_text(ir: str, target: Target) -> str:
     Raises CodegenError for an architecture that LLVM does not know.
     """
     machine = ptx_target(target)
-    needed = [feature for word, feature in _FEATURES.items() if word in ir]
-    if needed and version_of(target) < _LATER:
-        machine = Target(f"{machine} -mattr={needed[0]}")
+    version = version_of(target)
+    needed = [
+        feature for word, (first, feature) in _FEATURES.items() if word in ir and version < first
+    ]
+    if needed:
+        machine = Target(f"{machine} -mattr={max(needed)}")
     return assembly_of(ir, machine, "the kernels of a GPU")
 
 
@@ -81,7 +89,8 @@ def nvptx_ir(kernels: Iterable[tuple[DeviceKernel, S.For]], target: Target) -> s
 
     Raises CodegenError for what a kernel cannot do.
     """
-    machine = replace(NVIDIA, dots=_DOTS) if version_of(target) >= DOTS_FROM else NVIDIA
+    version = version_of(target)
+    machine = replace(NVIDIA, version=version, dots=_DOTS if version >= DOTS_FROM else {})
     return kernels_ir(kernels, machine, target, _capability(target))
 
 

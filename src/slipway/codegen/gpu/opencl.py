@@ -90,6 +90,7 @@ OPENCL = Dialect(
     scalar="{type} {name}",
     spaces={"global": "__global ", "shared": "__local ", "local": ""},
     shared="__local ",
+    dynamic_parameter="__local ulong2* slw_dynamic",
     indices={
         **{f"blockIdx.{a}": f"(int32_t)get_group_id({n})" for n, a in enumerate(AXES)},
         **{f"threadIdx.{a}": f"(int32_t)get_local_id({n})" for n, a in enumerate(AXES)},

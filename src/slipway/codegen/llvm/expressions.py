@@ -336,6 +336,14 @@ class ExpressionEmitter:
         return self.w.put(f"xor {self.ty(node.dtype)} {self.value(node.a)}, {ones}")
 
     def _emit_Select(self, node: E.Select) -> str:
+        held = legalize.held_float(node)
+        if held is not None and self.capability.holds_integers(
+            dtypes.bits_of(held.dtype), dtypes.bits_of(node.dtype), node.lanes
+        ):
+            have, want = self.ty(held.dtype), self.ty(node.dtype)
+            symbol = f"@llvm.fptosi.sat.{mangle(want)}.{mangle(have)}"
+            self.helpers.add(f"declare {want} {symbol}({have})")
+            return self.w.put(f"call {want} {symbol}({have} {self.value(held)})")
         test = self.value(node.condition)
         a, b = self.value(node.true_value), self.value(node.false_value)
         return self._select(node.dtype, test, a, b, node.condition.lanes)

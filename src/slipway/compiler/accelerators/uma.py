@@ -27,7 +27,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from slipway import te
@@ -45,6 +44,7 @@ from slipway.runtime.packed_func import register_func
 from slipway.target.kinds import register_accelerator
 from slipway.te.tensor import Tensor
 from slipway.toolchain.clang import create_llvm
+from slipway.toolchain.tempdir import scratch
 from slipway.topi.nn.convolution import conv
 from slipway.transform.context import PassContext
 from slipway.transform.graph import classic as graph_passes
@@ -73,7 +73,7 @@ def uma_available() -> bool:
 
 def add_llvm_to_block(sch: Schedule, block_name: str, c_code_str: str = "") -> Schedule:
     """Let a block bring C along, compiled to LLVM IR by a Clang of this machine."""
-    with TemporaryDirectory() as folder:
+    with scratch() as folder:
         text = create_llvm([c_code_str], output=str(Path(folder) / "source.ll"))
     sch.annotate(sch.get_loops(block_name)[0], "pragma_import_llvm", text)
     return sch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import astuple
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,14 @@ from slipway.compiler.aot.emit_llvm import emit_llvm
 from slipway.compiler.aot.objects import PROGRAM_SUFFIXES, program_object, write_program
 from slipway.compiler.aot.overlap import overlaps_of
 from slipway.compiler.aot.page import page_model
-from slipway.compiler.aot.program import AotProgram, make_program
+from slipway.compiler.aot.program import AotProgram, Planner, make_program
 from slipway.compiler.aot.sources import AotSources, ProgramParts
 from slipway.compiler.artifact.web import web_program, write_page
 from slipway.compiler.emit import COMPILER
 from slipway.compiler.graph import StoragePlan
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
+from slipway.compiler.memory_plan.buffers import planned_by, registered
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.open_sizes import need_fixed_sizes
@@ -109,6 +110,7 @@ class AotExecutorFactoryModule(ModelFactory):
                 f"tir.usmp.algorithm {self.algorithm!r} is not known; there are "
                 f"{', '.join(_PLANNERS)}"
             )
+        self.custom_algorithm = str(context.config.get("tir.usmp.custom_algorithm", ""))
         # A pool that is too small must fail here, not at export.
         self.program  # noqa: B018
         self.constant_pools  # noqa: B018
@@ -237,11 +239,16 @@ class AotExecutorFactoryModule(ModelFactory):
             workspaces=sizes,
             overlaps=self.overlaps,
             pools=pools,
-            algorithm=self.algorithm,
+            algorithm=self._planner,
             alignment_bytes=self.alignment_bytes,
             name=self.module_name,
             workspace_io=self.workspace_io,
         )
+
+    @property
+    def _planner(self) -> str | Planner:
+        name = self.custom_algorithm or self.algorithm
+        return name if name in _PLANNERS else partial(planned_by, registered(name), name)
 
     @cached_property
     def constant_pools(self) -> dict[str, str]:

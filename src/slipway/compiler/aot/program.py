@@ -20,6 +20,8 @@ from slipway.errors import LoweringError
 from slipway.relay.meaning import UNKNOWN, Meaning
 from slipway.relay.types import TensorType
 
+Planner = Callable[[Sequence[Block], Sequence[Pool]], Plan]  # of the caller: it shares no bytes
+
 
 @dataclass(frozen=True)
 class Location:
@@ -191,7 +193,7 @@ def make_program(
     workspaces: Mapping[str, int] | None = None,
     overlaps: Mapping[str, Sequence[Overlap]] | None = None,
     pools: Sequence[Pool] = (Pool("workspace"),),
-    algorithm: str = "best",
+    algorithm: str | Planner = "best",
     alignment_bytes: int = 16,
     name: str = "default",
     workspace_io: bool = False,
@@ -263,14 +265,18 @@ class _Planner:
         )
         return ports_in, ports_out
 
-    def build(self, pools: Sequence[Pool], algorithm: str, alignment: int, name: str) -> AotProgram:
+    def build(
+        self, pools: Sequence[Pool], algorithm: str | Planner, alignment: int, name: str
+    ) -> AotProgram:
         graph = self.graph
         inputs, constants = self._follow()
         self._bind_outputs()
         blocks, index_of, scratch = self._blocks(alignment)
-        shares = self._shares(index_of)
-        result = plan(blocks, algorithm, shares=shares, pools=pools)
-        check_plan(result)
+        if isinstance(algorithm, str):
+            result = plan(blocks, algorithm, shares=self._shares(index_of), pools=pools)
+            check_plan(result)
+        else:
+            result = algorithm(blocks, pools)
 
         def location(ref: TensorRef) -> Location:
             base = self.root[ref]

@@ -22,8 +22,13 @@ class Placement:
     """The blocks of one problem with their neighbours in time, and the pools to place them in."""
 
     def __init__(
-        self, blocks: Sequence[Block], shares: Sequence[Share], pools: Sequence[Pool]
+        self,
+        blocks: Sequence[Block],
+        shares: Sequence[Share],
+        pools: Sequence[Pool],
+        neighbours: list[list[int]] | None = None,
     ) -> None:
+        """Find the neighbours of each block by its steps, unless they are given."""
         self.blocks = blocks
         self.pools = pools
         self.share_of = {(s.output, s.input): s for s in shares}
@@ -39,6 +44,10 @@ class Placement:
             for block in blocks
         ]
         self._is_dense = sum(self.conflicts) > _LONG * len(blocks)
+        if neighbours is not None:
+            self._neighbours = neighbours
+            self.conflicts = [len(others) for others in neighbours]
+            self._is_dense = False
         self._first = np.array([block.first for block in blocks])
         self._last = np.array([block.last for block in blocks])
         self._size = np.array([block.size_bytes for block in blocks])

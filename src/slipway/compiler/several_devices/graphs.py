@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slipway.compiler.graph import build_graph
 from slipway.compiler.model_graph import COPY, GraphNode, ModelGraph, TensorRef
-from slipway.compiler.open_sizes import refuse_told
+from slipway.compiler.open_sizes import check_open, two_values
 from slipway.compiler.optimize import INLINE, optimize
 from slipway.compiler.several_devices.placement import (
     CONTROL,
@@ -16,6 +16,7 @@ from slipway.compiler.several_devices.placement import (
     place,
     regions,
 )
+from slipway.compiler.several_devices.size_order import after_tellers
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_hash
@@ -71,8 +72,11 @@ def graph_over(
             targets[part.region.device],
             layout_lanes=lanes[part.region.device],
         )
-        joined.parts.append((part, build_graph(main_function(optimized), mod_name=mod_name)))
-    return joined.graph_of(main)
+        graph = build_graph(main_function(optimized), mod_name=mod_name, is_part=True)
+        joined.parts.append((part, graph))
+    graph = after_tellers(joined.graph_of(main))
+    check_open(graph)
+    return graph
 
 
 def has_control_flow(module: IRModule) -> bool:
@@ -204,13 +208,13 @@ class _Joined:
         self.where: dict[tuple[Value, int], TensorRef] = {}  # a value on a device
         self.kernels = _Named({}, set())
         self.nodes = _Named({}, set())
+        self.exact = _Named({}, set())
 
     def graph_of(self, main: Function) -> ModelGraph:
         """Return the parts' graphs as one: inputs, parameters, then kernels and copies."""
         self._add_inputs(main)
         self._add_params()
         for part, graph in self.parts:
-            refuse_told(graph.tellers, "a model on several devices, or with control flow beside it")
             self._add_part(part, graph)
         for value in _values(main.body):
             refs = [ref for (known, _), ref in self.where.items() if known == value]
@@ -270,6 +274,13 @@ class _Joined:
             own[number] = self._add(made, device)
         for value, ref in zip(part.outputs, graph.outputs, strict=True):
             self.where[value, device] = _moved(ref, own)
+        for size, ref in graph.tellers.items():
+            exact, teller = graph.exact.get(size), _moved(ref, own)
+            if exact is not None:
+                size = self.exact.of(size)
+                self.graph.exact[size] = replace(exact, tensor=_moved(exact.tensor, own))
+            if self.graph.tellers.setdefault(size, teller) != teller:
+                raise two_values(size)
 
     def _at(self, value: Value, device: int) -> TensorRef:
         """Return a value on a device, copied there where it was not."""

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway.driver.tvmc import micro
+from slipway.driver.tvmc.config_options import read_config, words_of
 from slipway.driver.tvmc.model import TVMCException
+from slipway.driver.tvmc.workspace_pools import generate_workspace_pools_args
+from slipway.relay import op_registry
+from slipway.relay.backend import Executor, Runtime
 
 DEVICES = ("cpu", "cuda", "cl", "opencl", "metal", "vulkan", "rocm")
 # Options of executors and runtimes: `--executor-aot-unpacked-api 1`.
-EXECUTOR = {
-    "aot": ("unpacked-api", "interface-api", "workspace-byte-alignment", "link-params"),
-    "graph": ("link-params",),
-}
-RUNTIME = {"crt": ("system-lib",), "cpp": ("system-lib",)}
+EXECUTOR = {kind: tuple(options) for kind, options in Executor.OPTIONS.items()}
+RUNTIME = {kind: tuple(options) for kind, options in Runtime.OPTIONS.items()}
+_PRECISIONS = ("float16", "bfloat16", "float32")
+# What TVM's auto_scheduler is told of a device: with --enable-autoscheduler alone, as there.
+_HARDWARE = (
+    "cache-line-bytes", "num-cores", "vector-unit-bytes", "max-shared-memory-per-block",
+    "max-local-memory-per-block", "max-threads-per-block", "max-vthread-extent", "warp-size",
+)  # fmt: skip
+_LAYOUT = re.compile(r"[NCHWDOIT][A-Zc0-9]*(:[A-Z][A-Za-z0-9]*)?")
 # Options of a kind of target: `--target-llvm-mcpu skylake`.
 OF_A_TARGET = re.compile(r"--target-([a-z]+)-([a-zA-Z_-]+)(?:=(.*))?")
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """Return the command line's meaning; `target_options` are those of kinds of targets."""
-    plain, options = _without_target_options(list(argv))
+    plain, options = _without_target_options(_joined(_with_config(list(argv))))
     found = _parser().parse_args(plain)
     found.target_options = options
     return found
@@ -61,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="tvmc", description="Compile, run and tune models with classic TVM's options."
     )
     parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--config", metavar="FILE", help="a command's options as JSON")
     commands = parser.add_subparsers(dest="command")
     _compile(commands.add_parser("compile", help="compile a model"))
     _run(commands.add_parser("run", help="run a compiled model"))
@@ -75,7 +84,13 @@ def _model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input-shapes", help='shapes, "data:[1,3,224,224]"')
     parser.add_argument("--target", required=True, help="the target, as Target() reads it")
     parser.add_argument("--target-host", help="the target of the processor beside it")
-    parser.add_argument("--desired-layout", help="NCHW or NHWC, for convolutions")
+    layouts = "NCHW, NHWC or NHWC:HWIO: one for convolutions, or one for each of the operators"
+    parser.add_argument("--desired-layout", type=_list, metavar="LAYOUT ...", help=layouts)
+    parser.add_argument("--desired-layout-ops", type=_list, metavar="OP ...")
+    parser.add_argument("--mixed-precision", action="store_true", help="products in 16 bits")
+    parser.add_argument("--mixed-precision-ops", type=_list, metavar="OP ...")
+    parser.add_argument("--mixed-precision-calculation-type", choices=_PRECISIONS)
+    parser.add_argument("--mixed-precision-acc-type", choices=_PRECISIONS)
     parser.add_argument("--tuning-records", help="records of an earlier search")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="without effect")
 
@@ -91,6 +106,8 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--disabled-pass", "--disable-pass", default="", help="a,b")
     parser.add_argument("--pass-config", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--module-name", default="default", help="the name of functions in C")
+    parser.add_argument("--print-pass-times", action="store_true", help="of this compilation")
+    generate_workspace_pools_args(parser)
     parser.add_argument("--executor", choices=tuple(EXECUTOR), default="graph")
     parser.add_argument("--runtime", choices=tuple(RUNTIME), default="cpp")
     for option, kinds in (("executor", EXECUTOR), ("runtime", RUNTIME)):
@@ -127,8 +144,51 @@ def _tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--enable-autoscheduler", action="store_true")
     parser.add_argument("--rpc-key")
     parser.add_argument("--rpc-tracker")
+    parser.add_argument("--tasks", default="all", help="all of them are searched")
+    for name in ("include-simple-tasks", "log-estimated-latency"):
+        parser.add_argument(f"--{name}", action="store_true", help="of the auto_scheduler's")
+    for name in _HARDWARE:
+        parser.add_argument(f"--{name}", type=int, help="of the auto_scheduler's")
     for name in ("number", "repeat", "parallel", "min-repeat-ms"):
         parser.add_argument(f"--{name}", type=int, help="the search decides it: without effect")
+
+
+def _list(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def _is_op(word: str) -> bool:
+    return word in op_registry.load_ops()
+
+
+def _joined(argv: list[str]) -> list[str]:
+    """Join the values of options that take many, so that a model's name after them is left."""
+    many: dict[str, Callable[[str], object]] = {
+        "--desired-layout": _LAYOUT.fullmatch,
+        "--desired-layout-ops": _is_op,
+        "--mixed-precision-ops": _is_op,
+    }
+    words: list[str] = []
+    while argv:
+        word = argv.pop(0)
+        words.append(word)
+        if word in many and argv:
+            values = [argv.pop(0)]
+            while argv and many[word](argv[0]):
+                values.append(argv.pop(0))
+            words.append(",".join(values))
+    return words
+
+
+def _with_config(argv: list[str]) -> list[str]:
+    """Put a file's options behind the command, where those of the line come later and hold."""
+    for number, word in enumerate(argv):
+        name, equals, path = word.partition("=")
+        if name == "--config":
+            path = path if equals else "".join(argv[number + 1 : number + 2])
+            rest = argv[:number] + argv[number + (1 if equals else 2) :]
+            return rest[:1] + words_of(read_config(path)) + rest[1:]
+    return argv
 
 
 def _without_target_options(argv: list[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:

@@ -16,14 +16,16 @@ import numpy as np
 from slipway.cli.run import read_arrays
 from slipway.driver.tvmc import micro
 from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
-from slipway.driver.tvmc.compiler import compile_model
+from slipway.driver.tvmc.compiler import compile_model, with_options
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
 from slipway.driver.tvmc.models import load_model
 from slipway.driver.tvmc.runner import run_module
-from slipway.driver.tvmc.transform import convert_graph_layout
+from slipway.driver.tvmc.transform import apply_graph_transforms
 from slipway.driver.tvmc.tuner import tune_model
+from slipway.driver.tvmc.workspace_pools import workspace_pools_recombobulate
 from slipway.errors import SlipwayError
 from slipway.relay.backend import Executor, Runtime
+from slipway.target import Target
 from slipway.version import VERSION
 
 
@@ -48,7 +50,21 @@ def _load(options: argparse.Namespace) -> TVMCModel:
     return load_model(options.FILE, options.model_format, shapes_of(options.input_shapes))
 
 
+_TRANSFORMS = (
+    "desired_layout", "desired_layout_ops", "mixed_precision", "mixed_precision_ops",
+    "mixed_precision_calculation_type", "mixed_precision_acc_type",
+)  # fmt: skip
+
+
+def _transforms(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in _TRANSFORMS}
+
+
 def _compile(options: argparse.Namespace) -> None:
+    pools = None
+    if any(getattr(options, name) for name in vars(options) if name.startswith("workspace_pools")):
+        text = with_options(options.target, options.target_options)
+        pools = workspace_pools_recombobulate(options, [Target(text, options.target_host)])
     package = compile_model(
         _load(options),
         options.target,
@@ -62,11 +78,13 @@ def _compile(options: argparse.Namespace) -> None:
         output_format=options.output_format,
         dump_code=options.dump_code or None,
         target_host=options.target_host,
-        desired_layout=options.desired_layout,
         disabled_pass=options.disabled_pass,
         pass_context_configs=options.pass_config,
         additional_target_options=options.target_options,
         mod_name=options.module_name,
+        workspace_pools=pools,
+        print_pass_times=options.print_pass_times,
+        **_transforms(options),
     )
     print(f"wrote {package.package_path}")
 
@@ -120,9 +138,10 @@ def _run(options: argparse.Namespace) -> None:
 
 def _tune(options: argparse.Namespace) -> None:
     host, port = tracker_of(options.rpc_tracker)
+    if options.tasks != "all":
+        raise TVMCException(f"--tasks is {options.tasks!r}: all tasks are searched, give trials")
     model = _load(options)
-    if options.desired_layout:
-        model = TVMCModel(convert_graph_layout(model.mod, options.desired_layout), model.params)
+    model = TVMCModel(apply_graph_transforms(model.mod, _transforms(options)), model.params)
     records = tune_model(
         model,
         options.target,

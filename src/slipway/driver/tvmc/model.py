@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +17,7 @@ from slipway.ir.text.serialize import load_json, save_json
 from slipway.runtime.load import load_module
 from slipway.runtime.params import load_param_dict, save_param_dict
 from slipway.runtime.timing import BenchmarkResult
+from slipway.toolchain.tempdir import lasting
 
 
 class TVMCException(SlipwayError, ValueError):
@@ -64,8 +64,8 @@ class TVMCModel:
         print(self.mod, file=file or sys.stdout)
 
     def default_package_path(self) -> str:
-        """Return where `compile` puts a package when no path is given."""
-        return str(Path(tempfile.mkdtemp(prefix="slipway-tvmc-")) / "model_package.tar")
+        """Return where `compile` puts a package, until this process ends, when no path is given."""
+        return str(lasting("slipway-tvmc-") / "model_package.tar")
 
 
 class TVMCPackage:

@@ -31,7 +31,8 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.onnx.operators",
     (
         "activation", "arithmetic", "block_weights", "control", "conv", "create", "einsum",
-        "indexing", "linalg", "matmul", "microsoft", "ml.arithmetic", "ml.linear", "ml.trees",
+        "indexing", "linalg", "matmul", "microsoft", "ml.arithmetic", "ml.linear",
+        "ml.support_vectors", "ml.trees",
         "norm", "pool", "pool_indices", "quant", "random", "recurrent", "reduce", "regions",
         "resize", "sequences", "shape", "signal", "training", "transformer",
     ),

@@ -47,6 +47,7 @@ from slipway.frontends.onnx.open_sizes import (
     open_sizes,
     shapes_of_dims,
 )
+from slipway.frontends.onnx.operators.ml.texts import without_texts
 from slipway.frontends.onnx.reader import (
     Weights,
     array_of,
@@ -195,6 +196,7 @@ class _Importer:
         values: Values | None = None,
     ) -> None:
         check_names(proto)
+        proto, self.texts = without_texts(proto)
         self.proto, self.weights = proto, weights
         self.constants = dict(constants or {})
         self.graph = proto.graph
@@ -234,7 +236,7 @@ class _Importer:
         counted = tuple((n, value.axis) for n, value in named if isinstance(value, Counted))
         if counted:
             attrs += (("counted_outputs", counted),)
-        attrs += meanings_attribute(*port_meanings(self.proto, names))
+        attrs += meanings_attribute(*port_meanings(self.proto, names, self.texts))
         return Function((*inputs, *used), body, None, attrs)
 
     def survey(
@@ -263,7 +265,7 @@ class _Importer:
 
     def _with_values(self, values: Values) -> _Importer:
         other = _Importer(self.proto, self.weights, self.opset, self.freeze, self.constants, values)
-        other.book.survey = self.book.survey
+        other.book.survey, other.texts = self.book.survey, self.texts
         return other
 
     def _settled(
@@ -529,8 +531,4 @@ def _key_of(node: Any) -> tuple[str, ...]:
 
 def _no_converter(node: Any) -> str:
     where = f" in the domain {node.domain!r}" if node.domain else ""
-    told = f"there is no converter for it{where}"
-    if node.op_type == "ZipMap":
-        told += ", and its dictionaries are no tensors: skl2onnx leaves it out with options="
-        told += "{'zipmap': False}"
-    return told
+    return f"there is no converter for it{where}"

@@ -39,9 +39,12 @@ _MAX_TEXT = 1 << 20
 
 
 def port_meanings(
-    proto: Any, outputs: Sequence[str]
+    proto: Any, outputs: Sequence[str], texts: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Meaning], list[Meaning | None]]:
-    """Return the meanings of a model's inputs by name, and of its outputs in order."""
+    """Return the meanings of a model's inputs by name, and of its outputs in order.
+
+    `texts` are the classes of outputs whose numbers or columns stand for texts.
+    """
     graph = proto.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
@@ -71,7 +74,9 @@ def port_meanings(
     meanings: list[Meaning | None] = []
     for name in outputs:
         meaning = made.get(name, Meaning())
-        if labels and sizes.get(name) == len(labels):
+        if name in texts:
+            meaning = meaning._replace(labels=texts[name])
+        elif labels and sizes.get(name) == len(labels):
             meaning, labels = meaning._replace(labels=labels), ()
         meanings.append(meaning)
     return inputs, meanings

@@ -48,16 +48,16 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
     def const(value: float, dtype: str = "float64") -> Any:
         return op_registry.const(value, dtype)
 
-    lowest = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
-    most = relay.cast(relay.maximum(relay.max(data, axes, True), const(0, "float32")), "float64")
     if symmetric:
-        bound = relay.cast(relay.maximum(relay.negative(lowest), most), "float32")
+        bound = _largest(data, axes)
         empty = relay.equal(bound, const(0, "float32"))
         safe = relay.where(empty, const(1, "float32"), bound)
         scales = relay.where(empty, const(1, "float32"), relay.divide(safe, const(127, "float32")))
         inverse = relay.divide(const(127, "float32"), safe)
-        stored = relay.clip(_round(relay.multiply(data, inverse)), -127, 127)
+        stored = relay.clip(_half_away(relay.multiply(data, inverse)), -127, 127)
         return QuantizedRows(relay.cast(stored, "int8"), scales)
+    lowest = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
+    most = relay.cast(relay.maximum(relay.max(data, axes, True), const(0, "float32")), "float64")
     empty = relay.equal(lowest, most)
     scale = relay.where(empty, const(1), relay.divide(relay.subtract(most, lowest), const(255)))
     from_lowest = relay.subtract(const(-128), relay.divide(lowest, scale))
@@ -72,12 +72,26 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
     return QuantizedRows(relay.cast(relay.subtract(stored, zero), "int16"), scales)
 
 
+def _largest(data: Expr, axes: tuple[int, ...]) -> Any:
+    """The largest magnitude.  Bits of what is not negative ascend with it, a NaN's come last."""
+    bits = relay.reinterpret(relay.abs(data), "int32")
+    return relay.reinterpret(relay.max(bits, axes, True), "float32")
+
+
+def _half_away(value: Expr) -> Any:
+    """What a cast to integers, which truncates, rounds with halves away from zero.
+
+    To a half itself the number below 0.5 adds up to the next integer, to what is below it not.
+    """
+    dtype = value.tensor_type.dtype
+    below = float(np.nextafter(np.dtype(dtype).type(0.5), np.dtype(dtype).type(0)))
+    up, down = (op_registry.const(part, dtype) for part in (below, -below))
+    return value + relay.where(relay.less(value, op_registry.const(0, dtype)), down, up)
+
+
 def _round(value: Expr) -> Any:
     """Halves away from zero, as C's round()."""
-    dtype = value.tensor_type.dtype
-    half, zero = op_registry.const(0.5, dtype), op_registry.const(0, dtype)
-    up, down = relay.floor(value + half), relay.ceil(value - half)
-    return relay.where(relay.less(value, zero), down, up)
+    return relay.trunc(_half_away(value))
 
 
 def scaled_sums(node: NodeView, total: Expr, rows: QuantizedRows, weight: int, bias: int) -> Any:

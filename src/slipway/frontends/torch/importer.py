@@ -51,6 +51,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
+from slipway.runtime.arrays.torch_arrays import array_of_tensor
 
 IGNORED = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
@@ -259,7 +260,7 @@ class _Importer:
         if held is None or not hasattr(held, "detach"):
             return held  # a token or a custom object: whoever reads it reports it
         self._type(node.meta["val"], target)
-        array = _array(held)
+        array = array_of_tensor(held)
         if array.dtype.kind == "c":
             return complex_constant(array)
         name = target.replace(".", "_") if self.friendly else target
@@ -292,7 +293,7 @@ class _Importer:
         for part in target.split("."):
             held = getattr(held, part)
         if hasattr(held, "detach"):
-            array = _array(held)
+            array = array_of_tensor(held)
             return complex_constant(array) if array.dtype.kind == "c" else Constant(array)
         return held
 
@@ -344,8 +345,10 @@ class _Importer:
         """Return the type of torch's stand-in for a tensor; of a complex one that of its parts."""
         dtype = COMPLEX.get(_dtype(value), _dtype(value))
         if dtype not in DTYPES:
-            hint = " Call module.float() before the export." if dtype == "bfloat16" else ""
-            raise ModelError(f"{name!r} holds {dtype}, which Slipway does not have.{hint}")
+            raise ModelError(
+                f"{name!r} holds {dtype}, which Slipway does not have: convert the module before "
+                "the export, as module.float() does"
+            )
         return TensorType(tuple(map(self.dims.of, value.shape)), dtype)
 
     def _stand_in(self, name: str, value: Any) -> Any:
@@ -492,11 +495,6 @@ def _resolved(value: Any, values: Mapping[Any, Any]) -> Any:
     if hasattr(value, "users"):  # a node of the program
         return values.get(value)
     return value
-
-
-def _array(held: Any) -> np.ndarray[Any, Any]:
-    """Return the values of a tensor; those of a view that conjugates or negates are computed."""
-    return np.asarray(held.detach().cpu().resolve_conj().resolve_neg().numpy(), order="C")
 
 
 def _dtype(value: Any) -> str:

@@ -24,8 +24,8 @@ from slipway.relay.dims import SymbolDim, is_open
 from slipway.version import install_line
 
 DTYPES = (
-    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-    "uint32", "uint64", "bool",
+    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
 OLDEST = (2, 6)
 # In what torch.export says of modules whose sizes or branches depend on data.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from slipway.micro.project import GeneratedProject, generate_project
 from slipway.micro.session import Session
 from slipway.relay.backend import Executor, Runtime
 from slipway.target import Target
+from slipway.toolchain.tempdir import lasting
 from slipway.transform.context import PassContext
 
 
@@ -35,7 +35,7 @@ def create_aot_session(
     for the board's core are Slipway's own.
     """
     del use_cmsis_nn
-    folder = Path(tempfile.mkdtemp(prefix="aot-") if build_dir is None else build_dir) / "project"
+    folder = (lasting("aot-") if build_dir is None else Path(build_dir)) / "project"
     options = {"board": board, "project_type": "host_driven", **(project_options or {})}
     if use_existing:
         project = GeneratedProject.from_directory(folder, options)

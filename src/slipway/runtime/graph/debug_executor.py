@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.params import save_param_dict
 from slipway.runtime.profiling import Report
 from slipway.runtime.timing import BenchmarkResult
+from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
     from slipway.runtime.devices import AnyDevice
@@ -27,7 +26,7 @@ class GraphModuleDebug(GraphModule):
     """A `GraphModule` whose `run` prints the time of every kernel.
 
     `dump_root` names a folder for the graph and for what each kernel computed; a temporary one
-    that `exit` removes stands in for None.
+    stands in for None, which `exit` removes, or the end of this object.
     """
 
     def __init__(
@@ -39,8 +38,8 @@ class GraphModuleDebug(GraphModule):
     ) -> None:
         super().__init__(module)
         self._device = device
-        self._own_folder = dump_root is None
-        self.dump_path = Path(dump_root or tempfile.mkdtemp(prefix="slipway-debug-"))
+        self._own_folder = tempdir() if dump_root is None else None
+        self.dump_path = self._own_folder.path if self._own_folder else Path(dump_root or ".")
         self.dump_path.mkdir(parents=True, exist_ok=True)
         self._graph = graph_json_str
         (self.dump_path / "_tvmdbg_graph_dump.json").write_text(graph_json_str)
@@ -148,7 +147,7 @@ class GraphModuleDebug(GraphModule):
     def exit(self) -> None:
         """Remove the folder, where it is a temporary one."""
         if self._own_folder:
-            shutil.rmtree(self.dump_path, ignore_errors=True)
+            self._own_folder.remove()
 
 
 _UNUSED = ("min_repeat_ms", "limit_zero_time_iterations", "cooldown_interval_ms",

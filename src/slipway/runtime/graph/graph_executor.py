@@ -493,6 +493,7 @@ def create(
 ) -> GraphModule:
     """Make an executor from a graph's JSON and the library with its functions, on `device`.
 
+    A model for several kinds of device takes a list with one of each; `cpu(0)` need not be there.
     `lib` may be a remote module: the executor is then made on its device; firmware makes that of
     the graph it was built with.  One that carries a model's parameters gives them to the executor.
     """
@@ -521,7 +522,7 @@ def create(
     except AttributeError:  # firmware, whose model's graph is part of it
         return GraphModule(lib["default"]())
     blob = np.frombuffer(tables.to_binary(), np.uint8)
-    sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
+    sent = dev.host.empty(blob.shape, "uint8").copyfrom(blob)
     return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 

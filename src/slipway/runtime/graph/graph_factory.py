@@ -82,7 +82,7 @@ class GraphExecutorFactoryModule(Module):
     def get_graph_json(self) -> str:
         """Return the graph as classic JSON."""
         if self._graph_json is None:
-            self._graph_json = self.tables.to_json()
+            self._graph_json = self.tables.to_json(int(self.metadata.get("device_type", 1)))
         return self._graph_json
 
     get_executor_config = get_graph_json

@@ -133,11 +133,11 @@ class GraphTables:
 
     # Classic JSON.
 
-    def to_json(self) -> str:
-        """Return the classic graph JSON."""
+    def to_json(self, kind: int = 1) -> str:
+        """Return the classic graph JSON; a graph without `arenas` is on a device of `kind`."""
         starts, names = self.first_entries, self.output_names
         nodes = [_node_to_json(node) for node in self.nodes]
-        kinds = [self.device_type(entry) if self.arenas else 1 for entry in self.entries]
+        kinds = [self.device_type(entry) if self.arenas else kind for entry in self.entries]
         document = {
             "nodes": nodes,
             "arg_nodes": list(self.inputs),
@@ -311,7 +311,7 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
     storages: tuple[Storage, ...] = ()
     arenas: tuple[Arena, ...] = ()
     arena_bytes = 0
-    if len(set(kinds)) > 1:
+    if set(kinds) - {1}:
         storages, arena_bytes, arenas = _storages_by_device(entries, kinds)
     return GraphTables(
         nodes=tuple(_node_from_json(node) for node in document["nodes"]),

@@ -19,6 +19,7 @@ from slipway.relay.types import TensorType, Type
 from slipway.relay.visit import post_order, rebuild, rewrite
 from slipway.transform.graph.classic import on_functions
 from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
+from slipway.transform.graph.conv.forward_scale_axis import forward_scale_axis
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
 from slipway.transform.manager import Pass
@@ -26,7 +27,7 @@ from slipway.transform.manager import Pass
 __all__ = [
     "BackwardFoldScaleAxis", "CombineParallelBatchMatmul", "CombineParallelConv2D",
     "CombineParallelDense", "DefuseOps", "DenseToSparse", "FakeQuantizationToInteger", "FastMath",
-    "FoldExplicitPadding", "InferTypeLocal", "ToANormalForm",
+    "FoldExplicitPadding", "ForwardFoldScaleAxis", "InferTypeLocal", "ToANormalForm",
 ]  # fmt: skip
 
 
@@ -45,6 +46,11 @@ def FastMath() -> Pass:
 def BackwardFoldScaleAxis() -> Pass:
     """Move per-channel factors into the weights before them."""
     return on_functions("BackwardFoldScaleAxis", lambda f, m: fold_scale_axis(f))
+
+
+def ForwardFoldScaleAxis() -> Pass:
+    """Move factors per channel into the weights behind them."""
+    return on_functions("ForwardFoldScaleAxis", lambda f, m: forward_scale_axis(f))
 
 
 def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) -> Pass:

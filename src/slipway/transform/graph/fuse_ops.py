@@ -11,7 +11,7 @@ kind that can follow it:
 - elementwise and broadcast operators go into injective consumers, reductions, and kernels of
   convolutions that they follow;
 - injective ones go into injective consumers; tuples into the concatenation that reads them, unless
-  that joins so many tensors that each had better be copied (`is_wide`).
+  that joins more than `wide` tensors, each of which had better be copied.
 
 Where a consumer reads each element many times, as a broadcast does, what is costly and what follows
 it up to there is a kernel of its own.
@@ -32,7 +32,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleG
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.split_joins import MOST, is_wide
+from slipway.transform.graph.split_joins import MOST, WIDE, parts_of_join
 
 # Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
 MAX_DEPTH = 48
@@ -49,13 +49,15 @@ REPEAT_LIMIT = 2
 Ends = Callable[[Expr], bool]
 
 
-def fuse_ops(function: Function, max_depth: int = MAX_DEPTH, ends: Ends | None = None) -> Function:
+def fuse_ops(
+    function: Function, max_depth: int = MAX_DEPTH, ends: Ends | None = None, wide: int = WIDE
+) -> Function:
     """Return `function` whose body calls kernels of at most `max_depth` operators.
 
     With `max_depth` 1 every operator becomes a kernel of its own.  An operator for which `ends` is
-    true is the last of its kernel.
+    true is the last of its kernel; a join of more than `wide` tensors is a kernel by itself.
     """
-    graph = _Graph(function)
+    graph = _Graph(function, wide)
     graph.ends = ends
     if max_depth > 1:
         for phase in range(3):
@@ -97,20 +99,20 @@ class _Node:
 class _Graph:
     ends: Ends | None = None
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, wide: int) -> None:
         self.nodes: list[_Node] = []
         self.of: dict[int, _Node] = {}
         for expr in post_order(function.body, into_functions=False):
             if isinstance(expr, (Op, Function)) or is_inlined_constant(expr):
                 continue
-            node = _Node(expr, len(self.nodes), _pattern(expr))
+            node = _Node(expr, len(self.nodes), _pattern(expr, wide))
             node.group_pattern = node.pattern
             self.nodes.append(node)
             self.of[id(expr)] = node
             for child in children(expr):
                 source = self.of.get(id(child))
                 if source is not None:
-                    source.readers.append((node, _edge_pattern(expr, child)))
+                    source.readers.append((node, _edge_pattern(expr, child, wide)))
         if id(function.body) in self.of:
             self.of[id(function.body)].escapes = True
         for node in reversed(self.nodes):
@@ -263,8 +265,8 @@ def _common_dominator(one: _Node, two: _Node) -> tuple[_Node | None, OpPattern]:
     return left, OpPattern(pattern)
 
 
-def _pattern(expr: Expr) -> OpPattern:
-    if is_wide(expr):
+def _pattern(expr: Expr, wide: int) -> OpPattern:
+    if parts_of_join(expr) > wide:
         return OpPattern.OPAQUE
     if isinstance(expr, Call) and isinstance(expr.op, Op):
         return op_registry.get(expr.op.name).pattern
@@ -275,11 +277,11 @@ def _pattern(expr: Expr) -> OpPattern:
     return OpPattern.OPAQUE
 
 
-def _edge_pattern(reader: Expr, source: Expr) -> OpPattern:
+def _edge_pattern(reader: Expr, source: Expr, wide: int) -> OpPattern:
     """How `reader` reads `source`: a broadcast between equal shapes is elementwise."""
     if isinstance(reader, Tuple):
         return OpPattern.INJECTIVE
-    pattern = _pattern(reader)
+    pattern = _pattern(reader, wide)
     if pattern == OpPattern.BROADCAST and isinstance(source.type, TensorType):
         out = reader.type
         if isinstance(out, TensorType) and out.shape == source.type.shape:

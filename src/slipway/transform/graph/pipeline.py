@@ -31,7 +31,7 @@ from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
 from slipway.transform.graph.softplus import exact_softplus, tanh_of_softplus
-from slipway.transform.graph.split_joins import split_joins
+from slipway.transform.graph.split_joins import WIDE, split_joins
 from slipway.transform.manager import Pass, Setting, always, never_missed
 from slipway.transform.verify import LAWS
 
@@ -95,12 +95,12 @@ def setting_pass(
     )
 
 
-def fuse(ends: Ends | None = None) -> Pass:
-    """Return FuseOps; `ends` says which operators are the last of their kernels."""
+def fuse(ends: Ends | None = None, wide: int = WIDE) -> Pass:
+    """Return FuseOps; `ends` and `wide` say which kernels end, and which joins are alone."""
 
     def run(function: Function, setting: Setting) -> Function:
         depth = int(setting.context.option("relay.FuseOps.max_depth", MAX_DEPTH))
-        return fuse_ops(function, depth, ends)
+        return fuse_ops(function, depth, ends, wide)
 
     return setting_pass("FuseOps", run)
 
@@ -166,11 +166,11 @@ MIDDLE: tuple[Pass, ...] = (
 )
 
 
-def ending(ends: Ends | None = None) -> tuple[Pass, ...]:
+def ending(ends: Ends | None = None, wide: int = WIDE) -> tuple[Pass, ...]:
     """Return the last passes: the body of the result calls kernels and nothing else."""
     return (
         graph_pass("OwnOutputs", own_outputs),
-        fuse(ends),
+        fuse(ends, wide),
         graph_pass("KernelPerOp", _kernel_per_op, missed=_in_no_kernel),
     )
 

@@ -18,7 +18,7 @@ from slipway.relay.types import flatten
 from slipway.relay.visit import rewrite
 
 MOST = 512  # parts of one join
-WIDE = 64  # parts from which on a join is a kernel that does nothing else
+WIDE = 64  # parts of a join that is fused, where each part of a larger one is copied by itself
 
 
 def split_joins(function: Function) -> Function:
@@ -26,13 +26,13 @@ def split_joins(function: Function) -> Function:
     return rewrite(function, _rule)  # type: ignore[no-any-return]
 
 
-def is_wide(expr: Expr) -> bool:
-    """Return whether an expression is a join of so many tensors that it is a kernel by itself."""
+def parts_of_join(expr: Expr) -> int:
+    """Return how many tensors an expression joins; 0 for one that is no join."""
     if not is_call_of(expr, "concatenate", "stack"):
-        return False
+        return 0
     assert isinstance(expr, Call)
     (parts,) = expr.args
-    return len(flatten(parts.checked_type)) > WIDE
+    return len(flatten(parts.checked_type))
 
 
 def _rule(expr: Expr) -> Expr | None:

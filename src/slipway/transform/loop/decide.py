@@ -26,7 +26,6 @@ _HOLDS: dict[type, Callable[[int], Interval]] = {
     E.GE: lambda c: (-c, inf),
     E.EQ: lambda c: (-c, -c),
 }
-_MIRRORED: dict[type, type] = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE, E.EQ: E.EQ}
 _COMPLEMENT: dict[type, type] = {E.LT: E.GE, E.LE: E.GT, E.GT: E.LE, E.GE: E.LT}
 
 
@@ -127,12 +126,18 @@ class _Given:
         difference = an.recombine(an.linear(node.a).minus(an.linear(node.b)))
         if not difference.terms or not all(a.pure for a in difference.terms):
             return None
-        constant = difference.const
         first = min(difference.terms, key=lambda atom: atom.uid)
+        low, high = _HOLDS[kind](difference.const)
+        if first.kind == "div" and difference.terms == {first: 1}:
+            # Of a quotient y // c it says something of y, which is how the Analyzer writes it.
+            assert first.arg is not None
+            difference, c = first.arg, first.divisor
+            low, high = low * c - difference.const, high * c + c - 1 - difference.const
+            first = min(difference.terms, key=lambda atom: atom.uid)
         if difference.terms[first] < 0:  # x and -x have one name
             difference = an.constant(0, difference.dtype).minus(difference)
-            kind, constant = _MIRRORED[kind], -constant
-        return difference.shifted(-constant).key, _HOLDS[kind](constant)
+            low, high = -high, -low
+        return difference.shifted(-difference.const).key, (low, high)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -1,11 +1,14 @@
 """Which convolutions use Winograd's algorithm, and with which tile."""
 
+import re
+
 import numpy as np
 import pytest
 
 import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.graph import allows_winograd
+from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.target.cores import Core
 
@@ -32,6 +35,35 @@ def tile(channels, size, lanes, core=None, **attrs):
 )
 def test_the_tile_that_takes_least_time(channels, size, lanes, wanted):
     assert tile(channels, size, lanes) == wanted
+
+
+def of_sizes(channels, low, high, batch=1):
+    """The operators that a convolution of images of so many rows and columns becomes."""
+    rng = np.random.default_rng(0)
+    weight = relay.const(rng.standard_normal((channels, channels, 3, 3)).astype("float32"))
+    size = [relay.Dim(name, low, high) for name in "hw"]
+    data = relay.var("x", shape=(batch, channels, *size))
+    conv = relay.nn.conv2d(data, weight, padding=(1, 1))
+    main = relay.transform.InferType()(tvm.IRModule.from_expr(conv))["main"]
+    return re.findall(r"nn\.contrib_conv2d\w+", str(alter_layout(main, 16, winograd=True)))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "way"),
+    [
+        (1, 64, "nchwc_by_size"),  # one position takes less directly
+        (2, 40, "nchwc_by_size"),
+        (32, 64, "winograd_nchwc"),
+        (1, 2, "nchwc"),
+    ],
+)
+def test_images_of_open_size_are_computed_both_ways_where_the_smallest_want_it(low, high, way):
+    assert of_sizes(64, low, high) == [f"nn.contrib_conv2d_{way}"]
+
+
+def test_an_open_batch_chooses_as_well():
+    """One image of 7x7 reads too many weights for its 4 tiles; 32 images share them."""
+    assert of_sizes(256, 7, 7, relay.Dim("n", 1, 32)) == ["nn.contrib_conv2d_nchwc_by_size"]
 
 
 def test_only_plain_convolutions():

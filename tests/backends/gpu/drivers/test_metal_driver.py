@@ -147,3 +147,17 @@ def test_it_compiles_for_macs(target, tmp_path):
         words = ["cc", "-target", target, "-std=c11", "-Wall", "-Wextra", "-Werror", "-c"]
         words += ["-I", str(drivers.parents[2] / "include"), str(source)]
         zig.run_zig([*words, "-o", str(tmp_path / "object.o")], purpose=f"compiling {source.name}")
+
+
+def test_a_launch_gives_memory_of_a_group(fakes):
+    check(fakes, f"""
+        sys.path.append({str(FOLDER.parents[2])!r})
+        from tests.backends.gpu.lowering.test_dynamic_shared import mirrored
+        rows = built(*mirrored(tvm.te.var("n")), name="rows")
+        for n in (7, 8192):
+            x = random(3, n)
+            assert (run(rows, tvm.metal(0), (x,), x.shape) == x[:, ::-1]).all(), n
+        x = random(3, 8193)
+        too_long = lambda: run(rows, tvm.metal(0), (x,), x.shape)
+        fails(too_long, "rows_kernel0 has 32896 bytes", "has 32768")
+    """)  # fmt: skip

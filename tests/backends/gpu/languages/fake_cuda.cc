@@ -35,6 +35,9 @@ static int broken = 0; /* as after a kernel's fault: every call fails */
 
 typedef int (*Entry)(const size_t *, const size_t *, void **);
 static std::map<void *, size_t> counts; /* of the arguments of an entry */
+static const int STATIC_BYTES = 49152, MOST_SHARED = 101376;
+static std::map<void *, unsigned char *> dynamic; /* the shared memory that launches give an entry */
+static std::map<void *, int> most_given;
 
 /* Work that a stream was given and has not done. */
 struct Stream {
@@ -107,7 +110,7 @@ int cuDeviceGetName(char *out, int size, int device) {
 }
 int cuDeviceGetAttribute(int *out, int attribute, int) {
   static const std::map<int, int> VALUES = {{1, 1024}, {2, 1024}, {3, 1024},    {4, 64}, {8, 49152},
-                                            {10, 32},  {16, 7},   {13, 1500000}, {75, 8}, {76, 6}};
+                                            {97, MOST_SHARED}, {10, 32},  {16, 7},   {13, 1500000}, {75, 8}, {76, 6}};
   auto found = VALUES.find(number_of(attribute));
   return (found == VALUES.end()) ? 1 : (*out = found->second, 0);
 }
@@ -233,14 +236,32 @@ int cuModuleGetFunction(void **out, void *module, const char *name) {
   void *found = dlsym(module, (std::string("slw_entry_") + name).c_str());
   *out = found;
   if (found != nullptr) {
+    dynamic[found] = (unsigned char *)dlsym(module, "slw_dynamic");
     counts[found] = ((size_t(*)())dlsym(module, (std::string("slw_count_") + name).c_str()))();
   }
   return found == nullptr ? 500 : 0;
 }
-int cuFuncGetAttribute(int *out, int, void *) { return *out = 512, 0; }
+int cuFuncGetAttribute(int *out, int attribute, void *) {
+  return *out = attribute == 0 ? 512 : 0, attribute > 1;
+}
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  if (attribute != 8 || value > MOST_SHARED) {
+    return 1;
+  }
+  most_given[function] = value;
+  return 0;
+}
+static bool is_given(void *function, unsigned shared) {
+#ifdef FAKE_HIP
+  const int most = 65536;
+#else
+  const int most = most_given.count(function) != 0 ? most_given[function] : STATIC_BYTES;
+#endif
+  return (int)shared <= most && (shared == 0 || dynamic[function] != nullptr);
+}
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **arguments, void **extra) {
-  if (broken != 0 || shared != 0 || extra != nullptr) {
+  if (broken != 0 || !is_given(function, shared) || extra != nullptr) {
     return broken != 0 ? broken : 1;
   }
   if (stream == nullptr) {
@@ -259,6 +280,9 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     }
     Entry entry;
     memcpy(&entry, &function, sizeof entry);
+    if (shared != 0) {
+      memset(dynamic[function], 0xff, shared);
+    }
     if (getenv("SLW_FAKE_CUDA_FAULT") != nullptr) {
       return 700;
     }

@@ -142,6 +142,7 @@ struct Encoder : Object {
   bool copies;
   Pipeline *pipeline = nullptr;
   std::map<Count, Argument> arguments;
+  Count given = 0; /* bytes of memory of a group, at 0 */
   Encoder(Commands *of, bool is_blit) : commands(of), copies(is_blit) {}
   std::string kind() const override { return copies ? "MTLBlitEncoder" : "MTLComputeEncoder"; }
 };
@@ -244,12 +245,18 @@ static void set_buffer(Encoder *self, char *, Buffer *buffer, Count offset, Coun
 static void set_bytes(Encoder *self, char *, const char *bytes, Count size, Count at) {
   self->arguments[at] = {nullptr, 0, std::vector<char>(bytes, bytes + size)};
 }
+static void set_memory(Encoder *self, char *, Count size, Count at) {
+  if (at != 0 || size % 16 != 0 || size > 32768) {
+    fail("memory of a group that this device does not have");
+  }
+  self->given = size;
+}
 static void dispatch(Encoder *self, char *, Size grid, Size block) {
   if (self->copies || self->commands->open != self || block.width * block.height * block.depth > 512) {
     fail("a dispatch that this encoder or pipeline does not take");
   }
   auto pipeline = std::make_shared<Kept>(self->pipeline);
-  self->commands->give([=, arguments = self->arguments]() mutable {
+  self->commands->give([=, arguments = self->arguments, given = self->given]() mutable {
     const size_t extents[] = {grid.width, grid.height, grid.depth};
     const size_t threads[] = {block.width, block.height, block.depth};
     std::vector<void *> values(arguments.size()), pointers;
@@ -259,6 +266,13 @@ static void dispatch(Encoder *self, char *, Size grid, Size block) {
       }
       pointers.push_back(argument.bytes.empty() ? (void *)&values[at] : argument.bytes.data());
     }
+    std::unique_ptr<char, void (*)(void *)> shared(nullptr, free);
+    void *begin = nullptr; /* behind the others */
+    if (given != 0) {
+      shared.reset((char *)aligned_alloc(16, given));
+      begin = memset(shared.get(), 0xff, given);
+    }
+    pointers.push_back(&begin);
     return ((Pipeline *)pipeline->object)->entry(extents, threads, pointers.data());
   });
 }
@@ -335,6 +349,7 @@ static const std::map<std::string, void *> METHODS = {
     {"MTLComputeEncoder setComputePipelineState:", (void *)set_pipeline},
     {"MTLComputeEncoder setBuffer:offset:atIndex:", (void *)set_buffer},
     {"MTLComputeEncoder setBytes:length:atIndex:", (void *)set_bytes},
+    {"MTLComputeEncoder setThreadgroupMemoryLength:atIndex:", (void *)set_memory},
     {"MTLComputeEncoder dispatchThreadgroups:threadsPerThreadgroup:", (void *)dispatch},
     {"MTLBlitEncoder copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", (void *)copy},
     {"MTLCommandBuffer commit", (void *)commit},

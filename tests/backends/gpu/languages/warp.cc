@@ -52,21 +52,22 @@ struct Unsigned {
   static int32_t value(uint32_t word, int at) { return (uint8_t)(word >> (8 * at)); }
 };
 
-template <class A, class B, class Sum>
+/* Of `rows` rows of eight, and `halves` of the depth: those of sm_75 are parts of the others. */
+template <class A, class B, class Sum, size_t rows, size_t halves>
 static void warp_product(const uint32_t *a, const uint32_t *b, uint32_t *c) {
   const size_t self = fibres.at, warp = self & ~size_t{31};
   const size_t lane = self & 31, g = lane >> 2, t = lane & 3;
   Registers &own = of_threads[self];
-  memcpy(own.a, a, sizeof own.a);
-  memcpy(own.b, b, sizeof own.b);
-  memcpy(own.c, c, sizeof own.c);
+  memcpy(own.a, a, 4 * rows * halves);
+  memcpy(own.b, b, 4 * halves);
+  memcpy(own.c, c, 8 * rows);
   meet();
-  for (size_t at = 0; at < 4; ++at) {
+  for (size_t at = 0; at < 2 * rows; ++at) {
     const size_t column = 2 * t + at % 2;
     Sum sum = 0;
-    for (size_t half = 0; half < 2; ++half) {
+    for (size_t half = 0; half < halves; ++half) {
       for (size_t four = 0; four < 4; ++four) {
-        const uint32_t left = of_threads[warp + 4 * g + four].a[at / 2 + 2 * half];
+        const uint32_t left = of_threads[warp + 4 * g + four].a[at / 2 + rows * half];
         const uint32_t right = of_threads[warp + 4 * column + four].b[half];
         for (int i = 0; i < A::count; ++i) {
           sum += (Sum)A::value(left, i) * (Sum)B::value(right, i);
@@ -86,6 +87,13 @@ static void warp_product(const uint32_t *a, const uint32_t *b, uint32_t *c) {
 
 #define SLW_WARP(name, A, B, Sum)                                                                 \
   extern "C" void slw_model_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {           \
-    slw::warp_product<slw::A, slw::B, Sum>(a, b, c);                                              \
+    slw::warp_product<slw::A, slw::B, Sum, 2, 2>(a, b, c);                                        \
+  }
+SLW_WARP_PRODUCTS
+#undef SLW_WARP
+
+#define SLW_WARP(name, A, B, Sum)                                                                 \
+  extern "C" void slw_model_part_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {      \
+    slw::warp_product<slw::A, slw::B, Sum, std::is_same_v<Sum, float> ? 2 : 1, 1>(a, b, c);       \
   }
 SLW_WARP_PRODUCTS

@@ -3,6 +3,7 @@
  * For m16n8k16 of 16 bits and m16n8k32 of 8 bits, thread 4 g + t has, in 32 bits each, of A row g,
  * row g + 8, then both again from the second half of the steps; of B, column g of both halves; of C
  * and D two columns from 2 t on, of row g and of row g + 8.  Four bytes begin at byte 4 t of a half.
+ * m16n8k8 of 16 bits is that without the second half, m8n8k16 of 8 bits without row g + 8 besides.
  */
 #pragma once
 #include <stdint.h>

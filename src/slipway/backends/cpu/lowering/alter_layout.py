@@ -34,7 +34,7 @@ from slipway.backends.cpu.lowering.blocked_value import (
     reshaped,
 )
 from slipway.backends.cpu.lowering.dot_pairs import Instruction, instruction_for, is_paired
-from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kernel
+from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import (
     best_block,
     block_size,
@@ -43,8 +43,13 @@ from slipway.backends.cpu.lowering.layout_choice import (
     row_block,
 )
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish
+from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_in
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
-from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
+from slipway.backends.cpu.lowering.winograd_choice import (
+    WinogradCosts,
+    small_is_direct,
+    winograd_tile,
+)
 from slipway.errors import TypeInferenceError
 from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay import op_registry
@@ -69,6 +74,7 @@ def alter_layout(
     pairs: Sequence[Instruction] = (),
     core: Core | None = None,
     wish: Callable[[Call], LayoutWish | None] | None = None,
+    stays_plain: Callable[[Call, OnBlocks], bool] | None = None,
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
@@ -77,12 +83,14 @@ def alter_layout(
     it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data,
     units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
+    Those of plain values of which ``stays_plain(call, on_blocks)`` is true stay as they are.
     What ``wish(call)`` says comes before all of that.
     """
     lanes = max(4, lanes)
     units = panel_units or (lambda rows, units: lanes)
     wanted = wish or (lambda call: None)
-    return _AlterLayout(lanes, winograd, units, pairs, core, wanted).run(function)
+    plain = stays_plain or (lambda call, on_blocks: False)
+    return _AlterLayout(lanes, winograd, units, pairs, core, wanted, plain).run(function)
 
 
 class _AlterLayout(BlockedReaders):
@@ -94,8 +102,10 @@ class _AlterLayout(BlockedReaders):
         pairs: Sequence[Instruction],
         core: Core | None,
         wish: Callable[[Call], LayoutWish | None],
+        stays_plain: Callable[[Call, OnBlocks], bool],
     ) -> None:
         super().__init__(lanes)
+        self.stays_plain = stays_plain
         self.wish = wish
         self.core = core
         self.costs = core.costs if core is not None else ANY_CORE
@@ -103,6 +113,7 @@ class _AlterLayout(BlockedReaders):
         self.winograd = winograd
         self.panel_units = panel_units
         self.readers: dict[int, int] = {}
+        self.read_in: dict[int, tuple[bool, bool]] = {}
         self.rules: dict[str, Callable[[Call], Blocked | Expr | None]] = {
             **dict.fromkeys(_CONVS, self.conv),
             "nn.dense": self.dense,
@@ -111,6 +122,7 @@ class _AlterLayout(BlockedReaders):
 
     def run(self, function: Function) -> Function:
         self.readers = use_counts(function)
+        self.read_in = read_in(function, self.rules.keys() - {"nn.dense"})
         for expr in post_order(function, into_functions=False):
             if expr is function:
                 break
@@ -178,6 +190,7 @@ class _AlterLayout(BlockedReaders):
         read = on_rows_read(call)
         if read is not None:
             self.made.append(read)
+            self.read_in[id(read)] = self.read_in[id(call)]
         return read
 
     def layouts(self, call: Call, in_block: int, read: int, out_block: int) -> tuple[str, str, str]:
@@ -197,6 +210,26 @@ class _AlterLayout(BlockedReaders):
             return held.block
         return 1 if channels < 4 else block_size(channels, self.lanes)
 
+    def is_better_plain(self, call: Call, joined: JoinedGroups) -> bool:
+        """Whether a convolution, whose groups would be `joined` so, stays on its plain data."""
+        data, kernel, out = (e.tensor_type for e in (*call.args, call))
+        source = call.args[0]
+        held = id(source) in self.blocked
+        if any(map(has_open, (data, kernel, out))):
+            return False
+        parts = call.attrs.groups // joined.together
+        chunks = -(-(kernel.shape[0] // parts) // joined.block)
+        readers = self.readers.get(id(source), 1) - isinstance(source, Var)  # one is its function
+        copied = data.size_bytes // max(1, readers) if held or self.block_of_data(call) > 1 else 0
+        moved = 0 if held else copied
+        moved += 0 if isinstance(call.args[1], Constant) else kernel.size_bytes
+        in_blocks, plainly = self.read_in[id(call)]
+        results = in_blocks + 1 if joined.zeros else plainly  # their results are cut out as plain
+        return self.stays_plain(call, OnBlocks(
+            parts, data.shape[1] // parts, chunks, joined.block,
+            moved + results * out.size_bytes, in_blocks * out.size_bytes + held * copied,
+        ))  # fmt: skip
+
     def dense_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
     ) -> Blocked | None:
@@ -210,13 +243,17 @@ class _AlterLayout(BlockedReaders):
             in_block, out_block, tile = wish.read or in_block, wish.written or out_block, wish.tile
         else:
             tile = winograd_tile(call, self.lanes, core=self.core) if self.winograd else 0
+            held = id(call.args[0]) in self.blocked
+            if not tile and not held and self.is_better_plain(call, JoinedGroups(1, out_block)):
+                return None
         if tile:
             if in_block < 4:  # transforms work on vectors of channels
                 in_block = best_block(data.shape[1], self.lanes)
             layouts = self.layouts(call, in_block, in_block, out_block)
-            return self.winograd_conv(call, layouts, tile)
-        # The kernel skips the channels that pad the data.
-        layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)
+            costs = small_is_direct(call, self.lanes, tile, self.core) if wish is None else None
+            return self.winograd_conv(call, layouts, tile, costs)
+        layouts = self.layouts(call, in_block, in_block, out_block)
+        layouts = layouts[0], self.direct_kernel(call, layouts), layouts[2]
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
 
     def takes_pairs(self, call: Call) -> bool:
@@ -251,6 +288,8 @@ class _AlterLayout(BlockedReaders):
             kernel.shape[0], data.shape[1], groups, self.lanes, prod(kernel.shape[2:]),
             is_constant and not has_open(call.type),
         )  # fmt: skip
+        if wish is None and self.is_better_plain(call, joined):
+            return None
         if isinstance(weight, Constant):
             weight = self.keep(
                 Constant(joined_kernel(weight.array, groups, joined.together, joined.zeros))
@@ -273,20 +312,36 @@ class _AlterLayout(BlockedReaders):
         wanted = make(apart, [0], [channels // parts - zeros], axes=[2])
         return reshaped(wanted, (batch, channels - parts * zeros, *image))
 
-    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> Blocked:
-        definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
-        attrs_type: Any = definition.attrs_type
+    def winograd_conv(
+        self,
+        call: Call,
+        layouts: tuple[str, str, str],
+        tile: int,
+        costs: WinogradCosts | None = None,
+    ) -> Blocked:
+        """By tiles; with `costs` of both ways by size, the kernel in both forms."""
         key = id(call.args[1]), f"winograd {tile}"
         if key not in self.packed:
             packed = self.pack(call.args[1], "OIHW", layouts[1])
             make: Any = op_registry.make("nn.contrib_winograd_weight")
             self.packed[key] = make(packed, tile)
-        data = self.as_blocked(call.args[0], layouts[0])
-        attrs = attrs_type(
-            padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2]
-        )
-        made = definition(data, self.packed[key], attrs=attrs, span=call.span)
+        data, kernels = self.as_blocked(call.args[0], layouts[0]), [self.packed[key]]
+        about = {"padding": call.attrs.padding, "data_layout": layouts[0], "out_layout": layouts[2]}
+        name = "nn.contrib_conv2d_winograd_nchwc"
+        if costs is not None:
+            name, direct = "nn.contrib_conv2d_nchwc_by_size", self.direct_kernel(call, layouts)
+            kernels.insert(0, self.pack(call.args[1], "OIHW", direct))
+            about |= {"kernel_layout": direct, **costs.as_integers(tile)}
+        definition = op_registry.get(name)
+        attrs_type: Any = definition.attrs_type
+        made = definition(data, *kernels, attrs=attrs_type(**about), span=call.span)
         return Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
+
+    def direct_kernel(self, call: Call, layouts: tuple[str, str, str]) -> str:
+        """The layout of the kernel beside these; it skips the channels that pad the data."""
+        in_block, out_block = (parse_layout(x).block_of("C") for x in (layouts[0], layouts[2]))
+        read = gcd(call.args[0].tensor_type.shape[1], in_block)
+        return self.layouts(call, in_block, read, out_block)[1]
 
     def depthwise_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None

@@ -6,21 +6,56 @@ in place of 9, which a model longer than the caches reads from memory in every r
 
 from __future__ import annotations
 
-from slipway.relay.dims import usual
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slipway.relay.dims import lower_bound, usual
 from slipway.relay.expr import Call
+from slipway.relay.open_dims import has_open
 from slipway.target.cores import Core, core_of
 from slipway.transform.graph.precision.widen_products import has_known_weight
 
+UNIT = 64  # costs in integers have it for one product
 
-def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = None) -> int:
-    """Return the m of the F(m x m, 3x3) that takes the least time for an nn.conv2d; 0: none does.
+
+@dataclass(frozen=True)
+class WinogradCosts:
+    """What the two ways take of a convolution, in products of one position's vector."""
+
+    gain: float  # the part of the direct way's time from which Winograd's is chosen
+    each: float  # a product, with the transforms of its element
+    reading: Callable[[int], float]  # a kernel of so many elements for each pair of channels
+
+    def of_tiles(self, m: int, images: int, height: int, width: int) -> float:
+        """Return what tiles of m by m take."""
+        tiles = images * -(-height // m) * -(-width // m)
+        return (m + 2) ** 2 * tiles * self.each + self.reading((m + 2) ** 2)
+
+    def most(self, images: int, height: int, width: int) -> float:
+        """Return what tiles may take, so that they are chosen."""
+        return self.gain * (9 * images * height * width + self.reading(9))
+
+    def as_integers(self, m: int) -> dict[str, int]:
+        """Return what a tile, reading its kernel, and a position take, in a common unit."""
+        parts = {
+            "tile_cost": (m + 2) ** 2 * self.each,
+            "kernel_cost": self.reading((m + 2) ** 2) - self.gain * self.reading(9),
+            "position_cost": 9 * self.gain,
+        }
+        return {name: round(part * UNIT) for name, part in parts.items()}
+
+
+def winograd_costs(
+    call: Call, lanes: int, speed: int = 1, core: Core | None = None
+) -> WinogradCosts | None:
+    """Return the costs of a convolution that Winograd's algorithm may compute, else None.
 
     `lanes` is the number of channels in a vector; `speed` how many products the direct way, which
     may use another type, does for one of Winograd's; `core` a usual one, if it is not given.
     """
     core = core or core_of("", 32 * lanes, {})
     costs, product = core.costs, 32 * lanes / core.fma_bits
-    kernel, attrs, out = call.args[1].tensor_type, call.attrs, call.tensor_type
+    kernel, attrs = call.args[1].tensor_type, call.attrs
     if not (
         kernel.shape[2:] == (3, 3)
         and tuple(attrs.strides) == (1, 1)
@@ -28,22 +63,38 @@ def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = No
         and has_known_weight(call)
         and min(kernel.shape[:2]) >= costs.winograd_channels
     ):
-        return 0
-    images, _, height, width = map(usual, out.shape)
+        return None
     # Multiply-adds for each element of a tile, which is transformed for its channels alone.
     each = 1 + costs.transform_products * sum(1 / channels for channels in kernel.shape[:2])
 
     def reading(elements: int) -> float:
         kernel_bytes = 4 * elements * kernel.shape[0] * kernel.shape[1]
         cold = kernel_bytes >= costs.cold_bytes
-        return elements * (costs.cold_weight_cycles if cold else costs.weight_cycles)
+        cycles = costs.cold_weight_cycles if cold else costs.weight_cycles
+        return elements * cycles * lanes / product
 
-    # Cycles for each pair of an input and an output channel.
-    def cost(m: int) -> float:
-        elements = (m + 2) ** 2
-        tiles = images * -(-height // m) * -(-width // m)
-        return elements * tiles / lanes * product * each + reading(elements)
+    return WinogradCosts(costs.winograd_gain / speed, each, reading)
 
-    direct = 9 * images * height * width / lanes * product + reading(9)
-    best = min((2, 4), key=cost)
-    return best if cost(best) <= costs.winograd_gain * direct / speed else 0
+
+def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = None) -> int:
+    """Return the m of the F(m x m, 3x3) that takes the least time for an nn.conv2d; 0: none does.
+
+    The arguments are those of `winograd_costs`.
+    """
+    costs = winograd_costs(call, lanes, speed, core)
+    if costs is None:
+        return 0
+    images, _, height, width = map(usual, call.tensor_type.shape)
+    best = min((2, 4), key=lambda m: costs.of_tiles(m, images, height, width))
+    within = costs.of_tiles(best, images, height, width) <= costs.most(images, height, width)
+    return best if within else 0
+
+
+def small_is_direct(call: Call, lanes: int, tile: int, core: Core | None) -> WinogradCosts | None:
+    """Return the costs of a convolution of open size whose smallest images are best direct."""
+    costs = winograd_costs(call, lanes, 1, core)
+    images, _, height, width = map(lower_bound, call.tensor_type.shape)
+    if costs is None or not has_open(call.type):
+        return None
+    fits = costs.of_tiles(tile, images, height, width) <= costs.most(images, height, width)
+    return None if fits else costs

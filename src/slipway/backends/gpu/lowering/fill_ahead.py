@@ -21,6 +21,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.backends.gpu.lowering.barriers import AHEAD
 from slipway.backends.gpu.lowering.swizzle import swizzle_of
+from slipway.backends.gpu.lowering.thread_context import is_shared
 from slipway.backends.gpu.lowering.vthread import wider, with_step
 from slipway.codegen.gpu.nvptx import version_of
 from slipway.ir import expr as E
@@ -68,7 +69,7 @@ class _Panels:
         notes = []
         fills: list[S.Stmt] = []
         copies, node = 1, loop.body
-        while isinstance(node, S.Allocate) and node.buffer.scope == "shared" and _copies(node) > 1:
+        while isinstance(node, S.Allocate) and is_shared(node.buffer.scope) and _copies(node) > 1:
             memory.append(node.buffer)
             notes.append(swizzle_of(node))
             copies = max(copies, _copies(node))
@@ -178,7 +179,7 @@ def _copy(store: S.BufferStore) -> S.Stmt:
         sides = [S.BufferStore(store.buffer, side, store.indices) for side in (yes, no)]
         return S.IfThenElse(condition, _copy(sides[0]), _copy(sides[1]))
     whole = isinstance(value, E.BufferLoad) and value.buffer.scope in ("", "global")
-    if not whole or store.buffer.scope != "shared" or value.lanes != 1:
+    if not whole or not is_shared(store.buffer.scope) or value.lanes != 1:
         return store
     size = dtypes.bytes_of(value.dtype)
     if size not in COPIED_BYTES:

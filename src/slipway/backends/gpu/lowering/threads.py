@@ -26,20 +26,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
+from slipway.backends.gpu.limits import gives_memory
 from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.one_writer import need_one_writer
 from slipway.backends.gpu.lowering.swizzle import swizzle_of
-from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
+from slipway.backends.gpu.lowering.thread_context import (
+    TAGS,
+    ThreadContext,
+    is_shared,
+    is_together,
+    tag_of,
+)
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
 from slipway.backends.gpu.warps import exchanging_threads
+from slipway.codegen.gpu.dynamic_shared import SCOPE as DYNAMIC
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
-from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import children, map_children, substitute, walk
 from slipway.target import Target
@@ -48,7 +55,6 @@ if TYPE_CHECKING:
     from slipway.ir.node import Node
 
 
-_TOGETHER = ("warp_product", *GROUPING)
 ONE_THREAD = "one_thread"  # attribute of a function whose unbound loops may be one thread's
 
 
@@ -75,11 +81,6 @@ def thread_loops(node: S.Stmt) -> list[S.For]:
 def has_threads(node: S.Stmt) -> bool:
     """Return whether there is a loop over threads in `node`."""
     return any(is_thread_loop(n) for n in walk(node))
-
-
-def is_together(node: S.Stmt) -> bool:
-    """Return whether `node` has an instruction that all do: of a warp, or for what they fill."""
-    return any(isinstance(n, E.Call) and n.op in _TOGETHER for n in walk(node))
 
 
 def _classic_extents(node: Any) -> Any:
@@ -140,6 +141,7 @@ class _Kernel:
     def __init__(self, root: S.For, name: str, target: Target | None) -> None:
         self.name = name
         self.warp = exchanging_threads(target)
+        self.is_given = target is not None and gives_memory(target)
         self.root = inject_vthreads(root)
         if copies_while_computing(target):
             self.root = fill_ahead(self.root)
@@ -341,8 +343,9 @@ class _Kernel:
         scope = self._scope_of(node, at)
         self.scopes[id(node.buffer.data)] = scope
         body, declared = node.body, node.buffer.scope
-        if scope != declared:
-            fresh = node.buffer.replace(scope=scope)
+        kept = declared if declared == DYNAMIC and self.is_given else scope
+        if kept != declared:
+            fresh = node.buffer.replace(scope=kept)
             body, node = substitute(body, {node.buffer: fresh}), node.replace(buffer=fresh)
         if scope == "shared" and not declared.startswith("shared"):
             # The steps of the loops around it have a memory each, as its place says.
@@ -364,7 +367,7 @@ class _Kernel:
         so is "local" memory that loops of threads fill in which it does not stand.
         """
         scope = node.buffer.scope
-        if _is_shared(scope):
+        if is_shared(scope):
             return "shared"
         if scope not in ("global", "local", ""):
             raise LoweringError(
@@ -460,13 +463,9 @@ def _outer_loops(node: Node, tags: set[str], name: str) -> list[S.For]:
     return [loop for child in children(node) for loop in _outer_loops(child, tags, name)]
 
 
-def _is_shared(scope: str) -> bool:
-    return scope.startswith("shared") or scope == "warp"
-
-
 def _has_shared(node: S.Stmt) -> bool:
     """Return whether memory of a block is in `node`."""
-    return any(isinstance(n, S.Allocate) and _is_shared(n.buffer.scope) for n in walk(node))
+    return any(isinstance(n, S.Allocate) and is_shared(n.buffer.scope) for n in walk(node))
 
 
 def _mentions(node: Any, variables: list[E.Var]) -> bool:

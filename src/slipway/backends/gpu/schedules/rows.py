@@ -210,6 +210,12 @@ def _row_axes(
     return (found or list(out.op.axis[:1])) if sums else None
 
 
+def _is_short(length: int) -> bool:
+    """Return whether a thread changes a row sooner than two more kernels of elements start."""
+    steps = length * (1 + ANY_GPU.exponential_cost)
+    return steps <= 2 * ANY_GPU.launch_cost / ANY_GPU.busy_threads
+
+
 def _softmax_axes(attrs: Any, rank: int) -> Sequence[int]:
     return (attrs.axis % rank,)
 
@@ -236,7 +242,7 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
         if runs_in_step(target):
             coalesced = rows.together or rows.count < ANY_GPU.busy_rows
             return coalesced and rows.length >= ANY_GPU.row_length
-        return reads > 1 and rows.count >= ANY_GPU.row_count
+        return reads > 1 and (rows.count >= ANY_GPU.row_count or _is_short(rows.length))
 
     def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:
         rows = rows_of(problem.attrs, problem.in_types)

@@ -46,18 +46,20 @@ def tiled_axes(problem: Problem) -> tuple[int, int]:
 
 
 def tile_knobs(problem: Problem) -> TileKnobs:
-    """Return the default knobs: the largest tile that leaves enough threads."""
+    """Return the default knobs: the tile that reads least, of those that leave enough threads."""
     shape = _shape(problem)
     row, column = tiled_axes(problem)
     rows, columns = (_divisors(shape[axis]) for axis in (row, column))
-    fitting = [
-        (r, c)
-        for r in rows
-        for c in columns
-        if r <= 4 and c <= 4 and (r * c == 1 or prod(shape) // (r * c) >= ANY_GPU.tile_threads)
-    ]
-    # Of tiles of one size the squarest reads least.
-    r, c = max(fitting, key=lambda tile: (tile[0] * tile[1], min(tile)))
+    r, c = min(
+        (
+            (r, c)
+            for r in rows
+            for c in columns
+            if r * c == 1
+            or (r * c <= ANY_GPU.tile_sums and prod(shape) // (r * c) >= ANY_GPU.tile_threads)
+        ),
+        key=lambda tile: 1 / tile[0] + 1 / tile[1],
+    )
     return TileKnobs(thread_knobs(problem).threads, r, c)
 
 

@@ -32,12 +32,15 @@ typedef enum {
   SLW_DEVICE_MAX_THREAD_DIMENSIONS = 8, /* "[x, y, z]" */
   SLW_DEVICE_API_VERSION = 11,
   SLW_DEVICE_DRIVER_VERSION = 12,
-  SLW_DEVICE_TOTAL_GLOBAL_MEMORY = 14
+  SLW_DEVICE_TOTAL_GLOBAL_MEMORY = 14,
+  /* With what a launch gives; none where it is SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK. Not of TVM. */
+  SLW_DEVICE_MAX_SHARED_MEMORY_OF_LAUNCH = 64
 } slw_device_attribute;
 
 /** One run of a kernel.  `digest` is the SHA-256, in hexadecimal, of the code that has it.
  * `signature` has a character for each argument: 'p' memory of the device; '1' '2' '4' '8' an
- * integer of so many bytes; 'f' 'd' a float of 4 or 8. */
+ * integer of so many bytes; 'f' 'd' a float of 4 or 8; 's', which is the last, how many bytes of shared
+ * memory the launch gives a block, besides those that the kernel's code says. */
 typedef struct {
   const char *digest;
   const char *kernel;

@@ -67,6 +67,8 @@ static void drop_workspaces(void) {
 static int check_shared(const slw_device_api *api, const slw_device_launch *launch,
                         unsigned long long wanted) {
   int32_t device_id = 0;
+  size_t count = strlen(launch->signature);
+  int is_given = count > 0U && launch->signature[count - 1U] == 's';
   TVMFFIAny most;
   memset(&most, 0, sizeof most);
   for (size_t i = 0; launch->signature[i] != '\0'; ++i) {
@@ -77,17 +79,26 @@ static int check_shared(const slw_device_api *api, const slw_device_launch *laun
       break;
     }
   }
-  if (api->attribute(device_id, SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK, &most) != SLW_OK) {
+  if (is_given) {
+    wanted += (unsigned long long)launch->args[count - 1U].v_int64;
+    if (api->attribute(device_id, SLW_DEVICE_MAX_SHARED_MEMORY_OF_LAUNCH, &most) != SLW_OK) {
+      return -1;
+    }
+  }
+  if (most.type_index != kTVMFFIInt &&
+      api->attribute(device_id, SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK, &most) != SLW_OK) {
     return -1;
   }
   if (most.type_index == kTVMFFIInt && most.v_int64 >= 0 &&
       wanted > (unsigned long long)most.v_int64) {
     return slw_error_setf("DeviceError",
                           "kernel %s has %llu bytes of shared memory for a block, and %s(%d) has "
-                          "%lld. Make its tiles in scope \"shared\" smaller, or compile for a target "
-                          "with -max_shared_memory_per_block=%lld.",
+                          "%lld. Make its tiles in scope \"%s\" smaller, or %s for a target with "
+                          "-max_shared_memory_per_block=%lld.",
                           launch->kernel, wanted, api->name, (int)device_id,
-                          (long long)most.v_int64, (long long)most.v_int64);
+                          (long long)most.v_int64, is_given ? "shared.dyn" : "shared",
+                          is_given ? "call it with smaller sizes; compile" : "compile",
+                          (long long)most.v_int64);
   }
   return 0;
 }
@@ -130,7 +141,7 @@ int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_ar
                           launch.kernel);
   }
   launch.args = args + HEAD_ARGS;
-  if ((shared != 0U && check_shared(api, &launch, shared) != 0) ||
+  if ((mark != NULL && check_shared(api, &launch, shared) != 0) ||
       api->launch(&launch) != SLW_OK) {
     drop_workspaces();
     return -1;

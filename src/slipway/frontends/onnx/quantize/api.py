@@ -20,6 +20,7 @@ from slipway.frontends.onnx.quantize.report import QuantizationReport, compare
 from slipway.frontends.onnx.quantize.samples import read_samples
 from slipway.frontends.onnx.reader import value_type
 from slipway.ir.function import IRModule
+from slipway.toolchain.link import write_file
 
 ACTIVATIONS = ("int8", "int16")
 REPORT_SAMPLES = 8
@@ -44,10 +45,7 @@ class QuantizedModel:
 
     def save(self, path: str | Path) -> None:
         """Write the QDQ ONNX file."""
-        target = Path(path)
-        part = target.with_name(f"{target.name}.part")
-        part.write_bytes(self.onnx.SerializeToString())
-        part.replace(target)
+        write_file(Path(path), self.onnx.SerializeToString())
 
 
 def quantize(

@@ -69,13 +69,22 @@ enum {
   CU_MULTIPROCESSOR_COUNT = 16,
   CU_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
 #endif
   CU_EVENT_WITHOUT_TIME = 2,
   CU_POINTER_DEVICE_ORDINAL = 9,     /* of an address */
   CU_FUNC_MAX_THREADS_PER_BLOCK = 0, /* of a kernel */
+  CU_FUNC_SHARED_SIZE_BYTES = 1,
+  CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
   CU_JIT_ERROR_LOG_BUFFER = 5,       /* for the driver's compiler */
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
 };
+
+#ifdef SLW_HIP /* its launches give what they are told to */
+#define SLW_CUDA_ALONE(X)
+#else
+#define SLW_CUDA_ALONE(X) X(FuncSetAttribute, "cuFuncSetAttribute", (cu_object, cu_int, cu_int))
+#endif
 
 /* Name in the table, the driver's names, parameters; all return 0 or the number of an error. */
 #define SLW_CUDA_FUNCTIONS(X) \
@@ -105,6 +114,7 @@ enum {
     (cu_object *, cu_object, const char *)) \
   X(FuncGetAttribute, SLW_GPU_CALL("FuncGetAttribute", "FuncGetAttribute"), \
     (cu_int *, cu_int, cu_object)) \
+  SLW_CUDA_ALONE(X) \
   X(LaunchKernel, SLW_GPU_CALL("LaunchKernel", "ModuleLaunchKernel"), \
     (cu_object, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_object, void **, void **)) \
   X(EventCreate, SLW_GPU_CALL("EventCreate", "EventCreateWithFlags"), (cu_object *, unsigned)) \

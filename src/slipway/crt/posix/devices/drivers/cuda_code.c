@@ -3,6 +3,8 @@
 #include "cuda.h"
 #include "slipway/format.h"
 
+#include <string.h>
+
 #define LOG_BYTES 1200
 
 #ifdef SLW_HIP
@@ -47,6 +49,16 @@ slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device
   }
   (void)slw_cu.FuncGetAttribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, kernel);
   out->most_threads = (most > 0) ? (size_t)most : 0U;
+#ifndef SLW_HIP
+  if (strchr(launch->signature, 's') != NULL) { /* over 48 KB a kernel is given if it says so */
+    cu_int own = 0;
+    cu_int all = 0;
+    (void)slw_cu.FuncGetAttribute(&own, CU_FUNC_SHARED_SIZE_BYTES, kernel);
+    (void)slw_cu.DeviceGetAttribute(&all, CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                                    slw_cuda_handle(device_id));
+    (void)slw_cu.FuncSetAttribute(kernel, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, all - own);
+  }
+#endif
   out->handles[0] = (uint64_t)(uintptr_t)kernel;
   return SLW_OK;
 }

@@ -88,12 +88,17 @@ static slw_status enqueue(const slw_device_launch *launch, int32_t device_id, cu
   slw_device_scalar values[MAX_ARGUMENTS];
   void *arguments[MAX_ARGUMENTS];
   size_t count = strlen(launch->signature);
+  size_t given = 0; /* of shared memory */
   cu_object stream = NULL;
   cu_int code;
   if (count > MAX_ARGUMENTS) {
     (void)slw_error_setf("DeviceError", "kernel %s takes %zu arguments, and %d are the most.",
                          launch->kernel, count, MAX_ARGUMENTS);
     return SLW_ERROR_ARGUMENT;
+  }
+  if (count > 0U && launch->signature[count - 1U] == 's') {
+    --count;
+    given = (size_t)launch->args[count].v_int64;
   }
   for (size_t i = 0; i < count; ++i) {
     char kind = (launch->signature[i] == 'p') ? '8' : launch->signature[i];
@@ -108,7 +113,8 @@ static slw_status enqueue(const slw_device_launch *launch, int32_t device_id, cu
   }
   code = slw_cu.LaunchKernel(kernel, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
                           (unsigned)launch->grid[2], (unsigned)launch->block[0],
-                          (unsigned)launch->block[1], (unsigned)launch->block[2], 0U, stream,
+                          (unsigned)launch->block[1], (unsigned)launch->block[2],
+                          (unsigned)given, stream,
                           arguments, NULL);
   if (code != CU_SUCCESS) {
     char what[160];
@@ -200,6 +206,11 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
       return slw_device_give_int(out, attribute_of(device_id, CU_WARP_SIZE));
     case SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK:
       return slw_device_give_int(out, attribute_of(device_id, CU_MAX_SHARED_MEMORY_PER_BLOCK));
+#ifndef SLW_HIP
+    case SLW_DEVICE_MAX_SHARED_MEMORY_OF_LAUNCH:
+      return slw_device_give_int(out,
+                                 attribute_of(device_id, CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+#endif
     case SLW_DEVICE_COMPUTE_VERSION: /* "8.0" is sm_80 */
       return set_version(out, "%d.%d", (cu_int)attribute_of(device_id, CU_COMPUTE_CAPABILITY_MAJOR),
                          (cu_int)attribute_of(device_id, CU_COMPUTE_CAPABILITY_MINOR));

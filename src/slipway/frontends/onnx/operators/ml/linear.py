@@ -1,6 +1,6 @@
-"""Scalers, encoders, linear models and support vectors, as scikit-learn's models use them.
+"""Scalers, encoders and linear models, as scikit-learn's models use them.
 
-Classes are numbers: labels that are texts have no tensor.
+Classes are numbers; see `texts` for those that are not.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def labels_of(node: NodeView, names: tuple[str, str]) -> np.ndarray[Any, Any]:
     numbers, texts = names
     if node.attr(texts):
         raise node.unsupported(
-            "its labels are texts, which no tensor holds: train it with numbers for classes"
+            "its labels are texts, and the graph does more with them than to choose, move and "
+            "compare them: train it with numbers for classes"
         )
     found = np.array(node.attr(numbers, ()), np.int64)
     if not found.size:
@@ -194,38 +195,3 @@ def linear_classifier(node: NodeView) -> Any:
             both = logistic_pair(scores)
         return [label, both]
     return [chosen(scores, labels), transformed(node, scores)]
-
-
-@converter("ai.onnx.ml.SVMRegressor")
-def svm_regressor(node: NodeView) -> Any:
-    """The weighted sum of a row's likeness to each support vector."""
-    x, factors = rows_of(node), numbers_of(node, "coefficients")
-    count = node.attr("n_supports", 0)
-    vectors, offset = numbers_of(node, "support_vectors"), numbers_of(node, "rho")
-    kind = node.attr("kernel_type", "LINEAR")
-    width = x.tensor_type.shape[-1]
-    if not count:  # a linear one has its factors at once
-        vectors, factors, count = factors, np.ones(1, np.float32), 1
-    if vectors.size != count * width or factors.size != count or offset.size != 1:
-        raise node.unsupported(
-            f"{vectors.size} numbers of {count} support vectors of {width} columns, with "
-            f"{factors.size} coefficients"
-        )
-    vectors = vectors.reshape(count, width)
-    gamma, bias, degree = (*numbers_of(node, "kernel_params"), 0.0, 0.0, 0.0)[:3]
-    products = relay.nn.dense(x, const(vectors))
-    if kind in ("POLY", "SIGMOID"):
-        products = relay.multiply(products, const(np.float32(gamma))) + const(np.float32(bias))
-        power = const(np.float32(degree))
-        products = relay.power(products, power) if kind == "POLY" else relay.tanh(products)
-    elif kind == "RBF":
-        apart = relay.expand_dims(x, 1) - const(vectors[None])
-        squares = relay.sum(relay.multiply(apart, apart), -1)
-        products = relay.exp(relay.multiply(squares, const(np.float32(-gamma))))
-    elif kind != "LINEAR":
-        raise node.unsupported(f"kernel_type {kind!r}")
-    made = relay.nn.dense(products, const(factors.reshape(1, -1))) + const(offset)
-    if node.attr("one_class", 0):
-        one = const(np.float32(1.0))
-        made = relay.where(relay.greater(made, const(0.0)), one, relay.negative(one))
-    return transformed(node, made)

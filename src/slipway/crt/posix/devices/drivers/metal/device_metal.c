@@ -51,6 +51,9 @@ static slw_status set_arguments(const slw_device_launch *launch, mtl_object enco
       }
       SLW_SEND(void, encoder, "setBuffer:offset:atIndex:", (mtl_object, mtl_count, mtl_count),
                buffer, (mtl_count)offset, (mtl_count)i);
+    } else if (launch->signature[i] == 's') {
+      SLW_SEND(void, encoder, "setThreadgroupMemoryLength:atIndex:", (mtl_count, mtl_count),
+               (mtl_count)arg->v_int64, (mtl_count)0);
     } else {
       slw_device_scalar scalar;
       slw_status status = slw_device_scalar_of(launch->signature[i], arg, &scalar);

@@ -127,6 +127,9 @@ static slw_status set_arguments(const slw_device_launch *launch, int32_t device_
         return SLW_ERROR_CALL;
       }
       code = slw_cl.SetKernelArg(kernel, (cl_uint)i, sizeof buffer, &buffer);
+    } else if (launch->signature[i] == 's') { /* none is an error there */
+      size_t given = (arg->v_int64 > 0) ? (size_t)arg->v_int64 : 1U;
+      code = slw_cl.SetKernelArg(kernel, (cl_uint)i, given, NULL);
     } else {
       slw_device_scalar scalar;
       status = slw_device_scalar_of(launch->signature[i], arg, &scalar);

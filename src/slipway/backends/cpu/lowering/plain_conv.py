@@ -1,0 +1,94 @@
+"""Which convolutions of plain images stay plain: their positions are the lanes, not their channels.
+
+Blocks of channels cost what brings data into them and results out of them, and the lanes that
+channels leave idle.  Both ways' cycles are predicted from the target's description: the steps of
+their tiles (`tile.step_cost`), and what is moved, at the rate of the second-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from math import prod
+
+from slipway.backends.cpu.tile import choose_tile, fma
+from slipway.backends.strategy import Problem, strategies
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Expr, Function, Op, Tuple
+from slipway.relay.visit import children, post_order
+from slipway.target import Target
+
+POSITIONS = "conv2d.positions"
+WORTH = 0.9  # of the time on blocks: what is predicted is not known better
+
+
+@dataclass(frozen=True)
+class OnBlocks:
+    """A convolution on blocks: what its tiles run over, and what is moved beside it.
+
+    `parts` groups, each of `depth` channels and `chunks` blocks of `block` filters; `moved` bytes
+    are copied into blocks or out of them, and `moved_plain` if it stays plain instead.
+    """
+
+    parts: int
+    depth: int
+    chunks: int
+    block: int
+    moved: int = 0
+    moved_plain: int = 0
+
+    def cycles(self, problem: Problem, lanes: int) -> float:
+        """Return the cycles that it is predicted to take, copies included."""
+        (_, kernel), (out,) = problem.in_types, problem.out_types
+        positions = out.shape[0] * prod(out.shape[2:])
+        micro = fma(problem.target, max(1, self.block // lanes))
+        step = micro.all_cycles(choose_tile(micro, positions, self.chunks), positions, self.chunks)
+        taps = self.depth * prod(kernel.shape[2:])
+        return float(self.parts * taps * step + _moving(self.moved, problem.target))
+
+
+def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> bool:
+    """Return whether a 2-D convolution of a plain value takes less time so than on blocks."""
+    types = [a.checked_type for a in call.args]
+    problem = Problem(call.op.name, call.attrs, types, (call.checked_type,), target)
+    if problem.is_open or call.tensor_type.rank != 4:
+        return False
+    for strategy in strategies(call.op.name, target):
+        if strategy.name == POSITIONS and strategy.applies(call.attrs, types, target):
+            cycles = strategy.predicted(problem, strategy.knobs_for(problem))
+            assert cycles is not None
+            plain = cycles + _moving(on_blocks.moved_plain, target)
+            return plain <= WORTH * on_blocks.cycles(problem, lanes)
+    return False
+
+
+def _moving(size: int, target: Target) -> float:
+    """Return the cycles of a copy: its bytes are read and written."""
+    return 2 * size / target.core.l2_stream_bytes
+
+
+def read_in(function: Function, takers: Container[str]) -> dict[int, tuple[bool, bool]]:
+    """Return of each value, by id, whether a reader takes blocks of it, and one the plain value.
+
+    Those of the operators `takers` take blocks; pointwise ones as the readers of their results do.
+    """
+    found: dict[int, tuple[bool, bool]] = {}
+
+    def read(expr: Expr, blocks: bool, plain: bool) -> None:
+        before = found.get(id(expr), (False, False))
+        found[id(expr)] = before[0] or blocks, before[1] or plain
+
+    read(function.body, False, True)
+    for expr in reversed(list(post_order(function, into_functions=False))):
+        own = found.get(id(expr), (False, True))
+        if isinstance(expr, Call) and isinstance(expr.op, Op):
+            if expr.op.name in takers:
+                own = (True, False)
+            elif not op_registry.is_pointwise(expr):
+                own = (False, True)
+        elif expr is not function and not isinstance(expr, Tuple):
+            own = (False, True)
+        if expr is not function:
+            for child in children(expr):
+                read(child, *own)
+    return found

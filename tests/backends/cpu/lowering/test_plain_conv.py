@@ -1,0 +1,99 @@
+"""Convolutions of plain data stay plain where blocks of channels would only be moved and padded."""
+
+import json
+
+import numpy as np
+import pytest
+
+import slipway
+from slipway import relay
+from slipway.backends.cpu.lowering.plain_conv import read_in
+from slipway.contrib.graph_executor import GraphModule
+from slipway.relay.ops.nn.conv import convolve
+
+TARGETS = ["llvm -mcpu=znver3", "llvm -mcpu=znver4", "llvm -mtriple=aarch64-linux-gnu"]
+FEW = (1, 90, 63, 63), (6, 90, 1, 1), 1
+GROUPED = (1, 60, 33, 33), (18, 10, 1, 1), 6
+
+
+def convolution(data, weight_shape, groups=1, seed=0):
+    filters, _, *window = weight_shape
+    weight = np.random.default_rng(seed).standard_normal(weight_shape).astype("float32")
+    padding = [n // 2 for n in window]
+    return relay.nn.conv2d(
+        data, relay.const(weight), padding=padding, channels=filters, kernel_size=window,
+        groups=groups,
+    )  # fmt: skip
+
+
+def kernels(body, target):
+    """The names of a built model's kernels, in order."""
+    module = slipway.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+    graph = json.loads(relay.build(module, slipway.target.Target(target)).get_graph_json())
+    return [n["attrs"]["func_name"] for n in graph["nodes"] if n["op"] == "tvm_op"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("data", "weight", "groups"), [FEW, GROUPED])
+def test_a_layer_of_its_own_stays_plain(data, weight, groups, target):
+    names = kernels(convolution(relay.var("x", shape=data), weight, groups), target)
+    assert len(names) == 1
+    assert "conv2d" in names[0]
+    assert "nchwc" not in names[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_many_filters_are_worth_their_blocks(target):
+    x = relay.var("x", shape=(1, 256, 14, 14))
+    names = kernels(convolution(x, (256, 256, 1, 1)), target)
+    assert any("nchwc" in name for name in names)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_between_convolutions_on_blocks_nothing_is_moved(target):
+    x = relay.var("x", shape=(1, 64, 28, 28))
+    body = convolution(x, (64, 64, 1, 1))
+    body = relay.nn.relu(convolution(relay.nn.relu(body), (64, 16, 3, 3), groups=4))
+    names = kernels(convolution(body, (64, 64, 1, 1)), target)
+    assert sum("nchwc" in name for name in names) == 3
+    assert sum("layout_transform" in name for name in names) <= 2
+
+
+@pytest.mark.parametrize("groups", [1, 3, 7])
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("also_read_plainly", [False, True])
+def test_numbers(groups, size, also_read_plainly):
+    shape, weight = (2, 5 * groups, 19, 37), (4 * groups, 5, size, size)
+    x = relay.var("x", shape=shape)
+    y = convolution(x, weight, groups)
+    z = convolution(relay.nn.relu(y), (32, 4 * groups, 1, 1), seed=1)
+    body = relay.Tuple([z, relay.reshape(y, (-1,))]) if also_read_plainly else z
+    module = GraphModule(
+        relay.build(slipway.IRModule.from_expr(relay.Function([x], body)), "llvm")["default"](
+            slipway.cpu(0)
+        )
+    )
+    data = np.random.default_rng(2).standard_normal(shape).astype("float32")
+    module.run(x=data)
+    first, second = (
+        np.random.default_rng(s).standard_normal(n).astype("float32")
+        for s, n in ((0, weight), (1, (32, 4 * groups, 1, 1)))
+    )
+    pad = [size // 2] * 4
+    hidden = convolve(data.astype("float64"), first.astype("float64"), (1, 1), pad, (1, 1), groups)
+    wanted = convolve(np.maximum(hidden, 0), second.astype("float64"), (1, 1), [0] * 4, (1, 1), 1)
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-4, atol=1e-4)
+    if also_read_plainly:
+        np.testing.assert_allclose(
+            module.get_output(1).numpy(), hidden.reshape(-1), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_readers_behind_pointwise_operators_are_found():
+    x = relay.var("x", shape=(1, 8, 9, 9))
+    hidden = relay.nn.relu(x)
+    both = relay.Tuple([convolution(hidden, (8, 8, 3, 3)), relay.reshape(hidden, (-1,))])
+    function = relay.Function([x], both)
+    found = read_in(function, {"nn.conv2d"})
+    assert found[id(x)] == (True, True)
+    assert found[id(both.fields[0])] == (False, True)
