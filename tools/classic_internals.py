@@ -177,3 +177,11 @@ def internal(test: str) -> bool:
     """Return whether a test, "file::function[case]", is excepted."""
     plain = test.partition("[")[0]
     return any(fnmatch(plain, f"*{pattern}") for pattern, _ in INTERNALS)
+
+
+def exceptions() -> str:
+    """Return the excepted tests by reason, as docs/classic_scripts.md has them."""
+    by_reason: dict[str, list[str]] = {}
+    for pattern, reason in INTERNALS:
+        by_reason.setdefault(reason, []).append(f"`{pattern}`")
+    return "\n".join(f"- {reason}: {', '.join(names)}." for reason, names in by_reason.items())

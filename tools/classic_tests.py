@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from classic_internals import AREAS, internal
+from classic_internals import AREAS, exceptions, internal
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -34,6 +34,8 @@ from slipway.toolchain.native import cache_dir, host_runtime  # noqa: E402
 PAGE = ROOT / "docs" / "classic_scripts.md"
 CHILD = Path(__file__).with_name("classic_test_child.py")
 BEGIN, END = "<!-- counts of tools/classic_tests.py -->", "<!-- end of the counts -->"
+EXCEPTED = "<!-- exceptions of tools/classic_internals.py -->"
+END_OF_EXCEPTED = "<!-- end of the exceptions -->"
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,13 @@ def main() -> int:
         print(f"{number:4}  {cause}")
     if options.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        PAGE.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+        between, _, rest = rest.partition(END)[2].partition(EXCEPTED)
+        after = rest.partition(END_OF_EXCEPTED)[2]
+        PAGE.write_text(
+            f"{before}{BEGIN}\n\n{table}\n\n{END}{between}{EXCEPTED}\n\n{exceptions()}\n\n"
+            f"{END_OF_EXCEPTED}{after}",
+            encoding="utf-8",
+        )
     return 0
 
 

@@ -36,3 +36,9 @@ def test_kernels_print_before_their_calls():
     assert str(mod["main"]).splitlines()[1].strip() == (
         "%0 = fn (%p0: Tensor[(2,), float32], Primitive=1) -> Tensor[(2,), float32] {"
     )
+
+
+def test_a_call_that_gives_a_tuple_has_a_text():
+    parts = relay.split(relay.var("x", shape=(4, 6)), 2, axis=1)
+    assert parts.astext() == parts.astuple().astext()
+    assert "split" in parts.astext(show_meta_data=False)

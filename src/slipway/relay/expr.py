@@ -471,6 +471,10 @@ class TupleWrapper:
         """Return the tuple-valued expression."""
         return self.tuple_value
 
+    def astext(self, show_meta_data: bool = True) -> str:
+        """Return the readable text form of the tuple."""
+        return self.astuple().astext(show_meta_data)
+
     def as_function(self) -> Function:
         """Return the function that gives all fields."""
         return self.tuple_value.as_function()
