@@ -95,23 +95,23 @@ def _by_proof(an: Analyzer, value: Linear, divisor: Linear) -> tuple[Bound, Boun
     low, high = _quotients(value.bounds(), *divisor.bounds())
     if divisor.is_const or abs(high) == INF:
         return low, high
-    return low, _least_end(an, value, divisor, int(high))
+    return low, _upper_end(an, value, divisor, int(high))
 
 
-def _least_end(an: Analyzer, value: Linear, divisor: Linear, most: int) -> int:
+def _upper_end(an: Analyzer, value: Linear, divisor: Linear, most: int) -> int:
     """Return the least upper bound of a quotient up to `most` that is proved."""
     (atom, factor), *others = value.terms.items() or [(None, 0)]
     if atom is not None and atom.kind == "min" and factor == 1 and not others:
         parts = [p.shifted(value.const) for p in (atom.arg, atom.other) if p is not None]
-        return min(_least_end(an, part, divisor, most) for part in parts)
-    value, least = _times_most(an, value, divisor), min(0, most)
-    while least < most:
-        middle = (least + most) // 2
+        return min(_upper_end(an, part, divisor, most) for part in parts)
+    value, low = _times_most(an, value, divisor), min(0, most)
+    while low < most:
+        middle = (low + most) // 2
         above = an.recombine(value.minus(divisor.scaled(middle + 1)))
         if an.decide(E.LT, above):
             most = middle
         else:
-            least = middle + 1
+            low = middle + 1
     return most
 
 

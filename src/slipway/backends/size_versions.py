@@ -153,7 +153,7 @@ def in_versions(function: Function, target: Target, lowered: Callable[..., PrimF
 def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
     table = sized_knobs(function, target)
     if len(table) > 1:
-        return _least_of(table, function, lowered)
+        return _cheapest_of(table, function, lowered)
     found = size_versions(function, target)
     if found is None:
         return lowered(function)
@@ -182,7 +182,7 @@ def sized_knobs(function: Function, target: Target) -> Sequence[SizedKnobs]:
     return found if all(set(variables).issuperset(_sizes_in(k.cost)) for k in found) else ()
 
 
-def _least_of(
+def _cheapest_of(
     table: Sequence[SizedKnobs], function: Function, lowered: Callable[..., PrimFunc]
 ) -> PrimFunc:
     """Return a kernel with a schedule for each of the knobs, of which the cheapest runs."""

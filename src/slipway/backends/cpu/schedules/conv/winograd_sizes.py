@@ -91,11 +91,11 @@ def best_together(
     """
     own = list(dict.fromkeys(choose(*size) for size in sizes))
     table = {c: [costs.cost(*c, *size) for size in sizes] for c in own}
-    least = [min(times) for times in zip(*table.values(), strict=True)]
+    shortest = [min(times) for times in zip(*table.values(), strict=True)]
 
     def mean(chosen: Sequence[Candidate]) -> float:
         best = map(min, zip(*(table[c] for c in chosen), strict=True))
-        return float(sum(b / a for a, b in zip(least, best, strict=True)) / len(sizes))
+        return float(sum(b / a for a, b in zip(shortest, best, strict=True)) / len(sizes))
 
     found: list[Candidate] = []
     while len(found) < MOST:
