@@ -122,3 +122,16 @@ def test_random_sums_keep_their_values(seed):
     swapped = substitute(expr, {K: K + 1})
     for k, h, w in itertools.product((-7, 0, 8), (1, 9), (3, 4)):
         assert value(an.simplify(swapped), k=k, h=h, w=w) == value(swapped, k=k, h=h, w=w)
+
+
+def test_the_bound_of_a_quotient_is_what_is_proved():
+    """A tile among two rows of columns lies in row 0 or 1, whatever the columns are."""
+    an = Analyzer()
+    columns, position = SizeVar("columns", "int32", 2, 32), Var("position", "int32")
+    an.bind(position, 0, 63)
+    row = ops.floordiv(ops.minimum(position, columns * 2 - 1), columns)
+    assert an.bounds(row) == (0, 1)
+    assert an.bounds(ops.floordiv(position, columns)) == (0, 31)
+    rows = SizeVar("rows", "int32", 1, 4)
+    among = ops.floordiv(ops.minimum(position, rows * columns - 1), columns)
+    assert an.bounds(among) == (0, 3)

@@ -1,19 +1,23 @@
 """Kernels of open sizes in versions: which there are, that all of them compute the same."""
 
+from itertools import product as product_of
+
 import numpy as np
 import pytest
 
-from slipway import relay
+from slipway import relay, te
+from slipway.arith.analyzer import Analyzer
 from slipway.backends.backend import compile_target
-from slipway.backends.size_versions import _parts, in_versions, size_versions
+from slipway.backends.primitive import schedule_primitive
+from slipway.backends.size_versions import _parts, in_versions, size_versions, sized_knobs
 from slipway.backends.ways import ways_of
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import BufferLoad, SizeVar
 from slipway.ir.interpreter.interpret import run as run_loops
 from slipway.ir.ops import const
-from slipway.ir.stmt import Evaluate, IfThenElse, SeqStmt
-from slipway.ir.visit import walk
+from slipway.ir.stmt import Evaluate, For, IfThenElse, SeqStmt
+from slipway.ir.visit import substitute, walk
 from slipway.relay.dims import Dim, SymbolDim
 from slipway.relay.interpret import interpret
 from slipway.transform.graph.fuse_ops import fuse_ops
@@ -197,3 +201,47 @@ def test_versions_of_a_way_are_chosen_inside_of_it():
     assert isinstance(body, IfThenElse)
     assert "h" in str(body.condition)
     assert not any(isinstance(n, SizeVar) and n.name not in "hw" for n in walk(body))
+
+
+def winograd(high):
+    data = relay.var("x", shape=(1, 2, Dim("h", 1, high), Dim("w", 1, high), 8))
+    kernel = relay.var("kernel", shape=(2, 6, 6, 2, 8, 8))
+    made = relay.op.nn.contrib_conv2d_winograd_nchwc(data, kernel, 1, "NCHW8c")
+    return made.as_function().with_attr("Primitive", 1)
+
+
+def test_a_kernel_takes_the_cheapest_knobs_of_several():
+    function = winograd(64)
+    table = sized_knobs(function, TARGET)
+    assert 1 < len({str(entry.knobs) for entry in table}) == len(table)
+    seen = []
+
+    def lowered(part, knobs=None):
+        seen.append(knobs)
+        return lower_kernel("f", winograd(1) if knobs is None else part, TARGET)
+
+    loops = in_versions(function, TARGET, lowered)
+    assert seen == [entry.knobs for entry in table]
+    assert isinstance(loops.body, IfThenElse)
+    sizes = {v.name: v for entry in table for v in walk(entry.cost) if isinstance(v, SizeVar)}
+    taken = set()
+    for high, wide in product_of((1, 5, 17, 33, 64), repeat=2):
+        values = {sizes["h"]: const(high, "int32"), sizes["w"]: const(wide, "int32")}
+        costs = [Analyzer().simplify(substitute(e.cost, values)).value for e in table]
+        taken.add(costs.index(min(costs)))
+    assert len(taken) > 1
+
+
+def test_a_block_of_tiles_pads_its_own_rows():
+    """Which row a tile of open columns lies in has a bound, so that no whole image is copied."""
+    function = winograd(64)
+    for entry in sized_knobs(function, TARGET):
+        kernel = schedule_primitive(function, TARGET, entry.knobs)
+        pads = [
+            node.extent.value
+            for node in walk(te.lower(kernel.schedule, list(kernel.args)).body)
+            if isinstance(node, For) and node.loop_var.name == "i2"
+        ]
+        assert pads
+        rows = min(entry.knobs.block_rows, 16)
+        assert max(pads) <= 4 * rows + 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
-from slipway.arith.linear import INDEX_TYPES, INF, Atom, Bound
+from slipway.arith.linear import INDEX_TYPES, INF, Atom, Bound, Linear
 from slipway.ir import expr as E
 from slipway.ir.visit import children
 
@@ -80,11 +80,55 @@ def bounds_of(an: Analyzer, expr: Node) -> tuple[Bound, Bound]:
         divisor = an.linear(expr.b)
         if isinstance(expr, E.FloorMod):
             return 0, divisor.high - 1
-        return _quotients(an.linear(expr.a).bounds(), *divisor.bounds())
+        return _by_proof(an, an.linear(expr.a), divisor)
     if isinstance(expr, E.Mod) and isinstance(expr.b, E.IntImm):
         size = abs(expr.b.value) - 1
         return -size, size
     return -INF, INF
+
+
+def _by_proof(an: Analyzer, value: Linear, divisor: Linear) -> tuple[Bound, Bound]:
+    """Return the bounds of ``value // divisor``, the upper one the least that is proved.
+
+    Of what is below 2 * n, by n, it is 1 though the ends of both ranges tell less.
+    """
+    low, high = _quotients(value.bounds(), *divisor.bounds())
+    if divisor.is_const or abs(high) == INF:
+        return low, high
+    return low, _upper_end(an, value, divisor, int(high))
+
+
+def _upper_end(an: Analyzer, value: Linear, divisor: Linear, most: int) -> int:
+    """Return the least upper bound of a quotient up to `most` that is proved."""
+    (atom, factor), *others = value.terms.items() or [(None, 0)]
+    if atom is not None and atom.kind == "min" and factor == 1 and not others:
+        parts = [p.shifted(value.const) for p in (atom.arg, atom.other) if p is not None]
+        return min(_upper_end(an, part, divisor, most) for part in parts)
+    value, low = _times_most(an, value, divisor), min(0, most)
+    while low < most:
+        middle = (low + most) // 2
+        above = an.recombine(value.minus(divisor.scaled(middle + 1)))
+        if an.decide(E.LT, above):
+            most = middle
+        else:
+            low = middle + 1
+    return most
+
+
+def _times_most(an: Analyzer, value: Linear, divisor: Linear) -> Linear:
+    """Return what `value` is at most: products with the divisor have their other factor's end."""
+    if len(divisor.terms) != 1 or divisor.const or list(divisor.terms.values()) != [1]:
+        return value
+    ((by, _),) = divisor.terms.items()
+    for atom, factor in list(value.terms.items()):
+        if atom.kind != "product" or by not in atom.factors or factor < 0:
+            continue
+        rest = list(atom.factors)
+        rest.remove(by)
+        if len(rest) == 1 and rest[0].high < INF:
+            product = Linear({atom: factor}, 0, value.dtype)
+            value = value.minus(product).plus(divisor, factor * int(rest[0].high))
+    return an.recombine(value)
 
 
 def _quotients(ends: tuple[Bound, Bound], low: Bound, high: Bound) -> tuple[Bound, Bound]:

@@ -7,7 +7,7 @@ the loops, and the operators around it are inlined into them or attached at thei
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from slipway import te
@@ -15,7 +15,7 @@ from slipway.backends.choices import forced_for
 from slipway.backends.cpu.schedules.generic import schedule_injective
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.stages import inline_injective
-from slipway.backends.strategy import Choice, Problem, choose, choose_plain
+from slipway.backends.strategy import Choice, Knobs, Problem, choose, choose_plain
 from slipway.backends.ways import ways_of
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir import ops as ir_ops
@@ -49,8 +49,12 @@ class _Anchor:
     choice: Choice | None
 
 
-def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
+def schedule_primitive(
+    function: Function, target: Target, knobs: Knobs | None = None
+) -> ScheduledKernel:
     """Return the schedule of a function made by FuseOps.
+
+    `knobs` stand for those that the strategy of their kind would choose.
 
     Tuple parameters are taken apart into one tensor argument per field, in order; so is a tuple
     result.  With open dimensions a strategy that needs their sizes is passed over; without any
@@ -61,11 +65,11 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
     if ways is not None:
         function = ways.other
     if not has_open(function.checked_type):
-        return _scheduled(function, target)
+        return _scheduled(function, target, (), knobs)
     passed_over: set[str] = set()
     while True:
         try:
-            return _scheduled(function, target, passed_over)
+            return _scheduled(function, target, passed_over, knobs)
         except _NeedsSize as found:
             if found.strategy in passed_over:
                 raise LoweringError(str(found)) from found
@@ -81,7 +85,10 @@ class _NeedsSize(Exception):
 
 
 def _scheduled(
-    function: Function, target: Target, passed_over: Collection[str] = ()
+    function: Function,
+    target: Target,
+    passed_over: Collection[str] = (),
+    knobs: Knobs | None = None,
 ) -> ScheduledKernel:
     values: dict[int, list[te.Tensor]] = {}
     inputs: list[te.Tensor] = []
@@ -104,7 +111,7 @@ def _scheduled(
             case TupleGetItem():
                 values[id(expr)] = [values[id(expr.tuple_value)][expr.index]]
             case Call():
-                found = _evaluate(expr, values, target, passed_over)
+                found = _evaluate(expr, values, target, passed_over, knobs)
                 if anchor is None or found.pattern >= anchor.pattern:
                     anchor = found
             case _:
@@ -127,6 +134,7 @@ def _evaluate(
     values: dict[int, list[te.Tensor]],
     target: Target,
     passed_over: Collection[str] = (),
+    knobs: Knobs | None = None,
 ) -> _Anchor:
     if not isinstance(call.op, Op):
         raise LoweringError("a fused function cannot call another function")
@@ -137,6 +145,8 @@ def _evaluate(
     computed = tuple(not isinstance(t.op, te.PlaceholderOp) for t in tensors)
     problem = Problem(call.op.name, call.attrs, in_types, out_types, target, computed)
     chosen = choose(problem, forced_for(problem), passed_over)
+    if chosen is not None and knobs is not None and type(chosen.knobs) is type(knobs):
+        chosen = replace(chosen, knobs=knobs)
     try:
         found = chosen.compute(tensors) if chosen is not None else None
     except TypeInferenceError as error:

@@ -10,7 +10,9 @@
 A tile has no more rows than the lower end of a range allows, so that the last one may overlap the
 one before.  Parts end at each of `CUTS`, and neighbours that are scheduled alike are one.
 
-An operator with two ways (`op_registry.Ways`) has a kernel for each, which may have versions:
+A strategy may give several knobs for open sizes (`Strategy.by_size`), each with what it costs as a
+formula of them: then each has a schedule for all sizes, and the cheapest runs.  An operator with
+two ways (`op_registry.Ways`) has a kernel for each, which may have versions:
 
     a convolution of h by w   ->   if 9 * h * w < 36 * ceil(h / 4) * ceil(w / 4) + 40: directly
                                    else: by Winograd's algorithm
@@ -18,12 +20,15 @@ An operator with two ways (`op_registry.Ways`) has a kernel for each, which may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from slipway.backends.choices import forced_for
 from slipway.backends.primitive import schedule_primitive
+from slipway.backends.strategy import SizedKnobs
 from slipway.backends.ways import ways_of
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -127,10 +132,11 @@ def _version(
     return Version(low, high, size, part, (made.implementation, knobs))
 
 
-def in_versions(
-    function: Function, target: Target, lowered: Callable[[Function], PrimFunc]
-) -> PrimFunc:
-    """Return the loops of a kernel, in versions where its open sizes ask for them."""
+def in_versions(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+    """Return the loops of a kernel, in versions where its open sizes ask for them.
+
+    ``lowered(function)`` gives those of one version, ``lowered(function, knobs)`` with the knobs.
+    """
     if not target.kind.is_cpu:
         return lowered(function)
     found = ways_of(function)
@@ -144,9 +150,10 @@ def in_versions(
     return _in_parts(function, target, lowered)
 
 
-def _in_parts(
-    function: Function, target: Target, lowered: Callable[[Function], PrimFunc]
-) -> PrimFunc:
+def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+    table = sized_knobs(function, target)
+    if len(table) > 1:
+        return _cheapest_of(table, function, lowered)
     found = size_versions(function, target)
     if found is None:
         return lowered(function)
@@ -162,6 +169,30 @@ def _in_parts(
         assert version.high is not None
         within = ops.less(variable, ops.const(version.high + 1, variable.dtype))
         body = S.IfThenElse(within, smaller, body)
+    return frame.with_body(body)
+
+
+def sized_knobs(function: Function, target: Target) -> Sequence[SizedKnobs]:
+    """Return the knobs that a kernel chooses from when it runs; none where a user has chosen."""
+    variables = _variables(function)
+    choice = schedule_primitive(function, target).choice if variables else None
+    if choice is None or choice.strategy.by_size is None or forced_for(choice.problem) is not None:
+        return ()
+    found = choice.strategy.by_size(choice.problem)
+    return found if all(set(variables).issuperset(_sizes_in(k.cost)) for k in found) else ()
+
+
+def _cheapest_of(
+    table: Sequence[SizedKnobs], function: Function, lowered: Callable[..., PrimFunc]
+) -> PrimFunc:
+    """Return a kernel with a schedule for each of the knobs, of which the cheapest runs."""
+    made = [lowered(function, entry.knobs) for entry in table]
+    frame = _frame(made[-1], function)
+    bodies = [_moved(f, frame, {}) for f in made]
+    body = bodies[-1]
+    for number in range(len(table) - 2, -1, -1):
+        others = reduce(ops.minimum, [entry.cost for entry in table[number + 1 :]])
+        body = S.IfThenElse(ops.less_equal(table[number].cost, others), bodies[number], body)
     return frame.with_body(body)
 
 

@@ -29,6 +29,7 @@ from slipway.relay.open_dims import has_open, odd_type, smallest_type, usual_typ
 from slipway.relay.types import Type, flatten
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
     from slipway.relay.op_registry import Attrs
     from slipway.relay.op_rules import OpImplementation, OpStrategy
     from slipway.target import Target
@@ -42,6 +43,14 @@ class Knobs:
 
     def __str__(self) -> str:
         return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
+
+
+@dataclass(frozen=True)
+class SizedKnobs:
+    """Knobs, and what they take: an int64 formula of open sizes, in any unit of time."""
+
+    knobs: Knobs
+    cost: PrimExpr
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,8 @@ class Strategy:
     `schedule(target, outs, anchor)` gets the outputs of the whole fused kernel and the operator's
     own tensor among them.  `compute` None means the operator's own.  Both get the problem and the
     knobs where the strategy has any, which is where it has a `default`.  `cost` is the cycles that
-    knobs are predicted to take.
+    knobs are predicted to take.  `by_size` gives several knobs for a problem of open sizes: a
+    kernel has a schedule for each, and takes the one of least cost when it runs.
     """
 
     name: str
@@ -115,6 +125,7 @@ class Strategy:
     default: Callable[[Problem], Knobs] | None = None
     space: Callable[[Problem], Space] | None = None
     cost: Callable[[Problem, Any], float] | None = None
+    by_size: Callable[[Problem], Sequence[SizedKnobs]] | None = None
 
     @property
     def home(self) -> str:
@@ -253,12 +264,15 @@ def register_strategy(
     default: Callable[[Problem], Knobs] | None = None,
     space: Callable[[Problem], Space] | None = None,
     cost: Callable[[Problem, Any], float] | None = None,
+    by_size: Callable[[Problem], Sequence[SizedKnobs]] | None = None,
 ) -> Callable[[ScheduleFunction], ScheduleFunction]:
     """Decorator: enter a schedule function for the operators `ops`."""
 
     def register(schedule: ScheduleFunction) -> ScheduleFunction:
         for op in ops:
-            entry = Strategy(name, op, schedule, compute, applies, priority, default, space, cost)
+            entry = Strategy(
+                name, op, schedule, compute, applies, priority, default, space, cost, by_size
+            )
             _STRATEGIES.setdefault(op, []).append(entry)
         return schedule
 

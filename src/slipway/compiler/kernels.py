@@ -24,6 +24,7 @@ from slipway.backends.backend import backend_of
 from slipway.backends.choices import RECORDS, records_digest, records_path, using_records
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.size_versions import in_versions
+from slipway.backends.strategy import Knobs
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
@@ -76,8 +77,10 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
 
-def _lowered(name: str, function: Function, target: Target) -> PrimFunc:
-    kernel = schedule_primitive(function, target)
+def _lowered(
+    name: str, function: Function, knobs: Knobs | None = None, *, target: Target
+) -> PrimFunc:
+    kernel = schedule_primitive(function, target, knobs)
     return _ready(told_sizes(te.lower(kernel.schedule, list(kernel.args), name=name)), target)
 
 

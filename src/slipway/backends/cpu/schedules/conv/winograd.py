@@ -18,6 +18,13 @@ from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import time_of_all
 from slipway.backends.cpu.predict import product_cycles
+from slipway.backends.cpu.schedules.conv.winograd_sizes import (
+    BlockCosts,
+    Candidate,
+    best_together,
+    sample_sizes,
+    tiles_along,
+)
 from slipway.backends.cpu.schedules.conv.winograd_tiles import (
     WinogradStages,
     registers_of_products,
@@ -30,10 +37,18 @@ from slipway.backends.cpu.schedules.conv.winograd_tiles import (
 from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, fma, lane_indexed_fma, tile_space
+from slipway.backends.cpu.tile import (
+    GROUP,
+    MicroKernel,
+    Tile,
+    choose_tile,
+    fma,
+    lane_indexed_fma,
+    tile_space,
+)
 from slipway.backends.stages import shape_of
-from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import lower_bound, usual
+from slipway.backends.strategy import Problem, SizedKnobs, Space, register_strategy
+from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
 if TYPE_CHECKING:
@@ -79,11 +94,16 @@ def blocks_of_rows(images: Sequence[tuple[int, int]], elements: int, target: Tar
     return best if best * columns >= few or best == rows else rows
 
 
+def _kernel(problem: Problem) -> MicroKernel:
+    target = problem.target
+    make = lane_indexed_fma if target.has_lane_fma else fma
+    lanes = problem.out_types[0].shape[-1]
+    return make(target, max(1, lanes // vector_lanes(target, "float32")))
+
+
 def _product_tile(problem: Problem, images: Sequence[tuple[int, int]], block_rows: int) -> Tile:
     """Choose the tile that takes least for all blocks of all images."""
-    (out,), target = problem.out_types, problem.target
-    make = lane_indexed_fma if target.has_lane_fma else fma
-    kernel = make(target, max(1, out.shape[-1] // vector_lanes(target, "float32")))
+    (out,), kernel = problem.out_types, _kernel(problem)
     whole = block_rows >= images[-1][0]
     blocks = [
         (ceil(rows / block_rows), (rows if whole else block_rows) * columns)
@@ -118,6 +138,30 @@ def _default(problem: Problem) -> WinogradTile:
     return WinogradTile(tile.rows, tile.vectors, size)
 
 
+def _by_size(problem: Problem) -> list[SizedKnobs]:
+    """Blocks and tiles for different sizes of an image, with what they cost."""
+    (out,), target = problem.out_types, problem.target
+    _, chunks, height, width, _ = out.shape
+    if not (is_open(height) or is_open(width)):
+        return []
+    images, elements = _images_of(problem)
+    m = problem.in_types[1].shape[1] - 2
+    most_rows = images[-1][0]
+    costs = BlockCosts(_kernel(problem), target, chunks, elements, most_rows)
+
+    def choose(rows: int, columns: int) -> Candidate:
+        size = blocks_of_rows([(rows, columns)], elements, target)
+        tile = _product_tile(problem, [(rows, columns)], size)
+        return Tile(tile.rows, tile.vectors), most_rows if size >= rows else size
+
+    found = best_together(costs, sample_sizes(height, width, m), choose)
+    across = tiles_along(height, m), tiles_along(width, m)
+    return [
+        SizedKnobs(WinogradTile(tile.rows, tile.vectors, size), costs.cost(tile, size, *across))
+        for tile, size in found
+    ]
+
+
 def _cost(problem: Problem, tile: WinogradTile) -> float:
     """The products of all elements of all tiles, and the transforms."""
     (data, kernel), (out,), target = problem.in_types, problem.out_types, problem.target
@@ -148,7 +192,7 @@ def _winograd_compute(
 
 @register_strategy(
     "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd", compute=_winograd_compute,
-    default=_default, space=_space, cost=_cost,
+    default=_default, space=_space, cost=_cost, by_size=_by_size,
 )  # fmt: skip
 def schedule_winograd(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile
