@@ -265,6 +265,7 @@ def test_runs_are_measured():
     assert len(opened.benchmark(tvm.cpu(), y=B, repeat=1).results) == 1
     with pytest.raises(ExecutionError, match="no function 'other'"):
         vm.benchmark(tvm.cpu(), B, func_name="other")
+    vm.set_input("main", B)
     assert len(vm.benchmark(tvm.cpu(), repeat=2).results) == 2  # over the inputs given last
     with pytest.raises(ExecutionError, match="'x' is missing"):
         VirtualMachine(vm.exe, tvm.cpu()).benchmark(tvm.cpu())
