@@ -22,8 +22,8 @@ class GpuCosts:
     - `busy_rows`: from so many rows on, a thread for each keeps it busy.
     - `tile_threads`, `tile_sums`: a thread's tile grows while there are so many threads, up to so
       many sums of each.
-    - `tile_side`, `tile_saving`: a side of it is longer only where that saves such a part of its
-      reads.
+    - `tile_side`, `tile_saving`: it has more rows, which lie apart in memory, only where that saves
+      such a part of its reads.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 

@@ -205,3 +205,9 @@ def test_a_tile_is_the_one_that_reads_least(channels, size, tile):
     ).attrs  # fmt: skip
     knobs = tile_knobs(Problem("nn.conv2d", attrs, (), (out,), OPENCL))
     assert (knobs.rows, knobs.columns) == tile
+
+
+def test_columns_beside_each_other_need_save_nothing():
+    out = relay.TensorType((197, 768))
+    knobs = tile_knobs(Problem("nn.matmul", None, (), (out,), OPENCL))
+    assert (knobs.rows, knobs.columns) == (1, 8)

@@ -48,7 +48,8 @@ def tiled_axes(problem: Problem) -> tuple[int, int]:
 def tile_knobs(problem: Problem) -> TileKnobs:
     """Return the default knobs: the tile that reads least, of those that leave enough threads.
 
-    One with a long side has fewer threads, and must save more than a little by that.
+    One of many rows has fewer threads and reads at as many places: it must save more than a little.
+    Columns are beside each other.
     """
     shape = _shape(problem)
     row, column = tiled_axes(problem)
@@ -63,7 +64,7 @@ def tile_knobs(problem: Problem) -> TileKnobs:
     usual = min((t for t in tiles if max(t) <= ANY_GPU.tile_side), key=_reads)
     least = min(tiles, key=_reads)
     is_worth = _reads(least) <= (1 - ANY_GPU.tile_saving) * _reads(usual)
-    r, c = least if is_worth else usual
+    r, c = least if is_worth or least[0] <= ANY_GPU.tile_side else usual
     return TileKnobs(thread_knobs(problem).threads, r, c)
 
 
