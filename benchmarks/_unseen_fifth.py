@@ -3,7 +3,7 @@
 Used where torch and the packages are; needs nothing of Slipway.
 """
 
-from benchmarks._unseen_networks import image, timm, tokens, transformer
+from benchmarks._unseen_networks import image, timm, tokens, torchvision, transformer
 from benchmarks._unseen_third import BLOCKS
 
 NETWORKS = {
@@ -28,4 +28,12 @@ NETWORKS = {
         transformer("LayoutLMConfig", "LayoutLMModel", **BLOCKS),
         tokens(64, 128),
     ),
+    "regnet_x_400mf": (torchvision("regnet_x_400mf"), image(128)),
+    "mnasnet0_5": (torchvision("mnasnet0_5"), image(128)),
+    "squeezenet1_0": (torchvision("squeezenet1_0"), image(128)),
+    "resmlp_12": (timm("resmlp_12_224"), image(224)),
+    "ghostnetv2_100": (timm("ghostnetv2_100"), image(128)),
+    "mobilevitv2_050": (timm("mobilevitv2_050"), image(128)),
+    "swiftformer_xs": (timm("swiftformer_xs"), image(224)),
+    "deit3_small": (timm("deit3_small_patch16_224"), image(224)),
 }

@@ -3,10 +3,12 @@
     python -m benchmarks cpu [--models mobilenet_v2 resnet18] [--threads 1 2] [--json FILE]
     python -m benchmarks cpu --peers --before CHECKOUT    # two versions of Slipway, interleaved
 
-The models are those of ``../shared/models/make_models.py`` (or ``--folder`` of .onnx files).  Each
-peer is installed into a virtual environment of its own under the cache folder.  All engines run
-the same inputs in processes of their own and take turns, round after round; a figure is the
-median over the rounds of the mean time of a run, and the ratio is of medians, to the best peer.
+The models are those of ``../shared/models/make_models.py`` (or ``--folder`` of .onnx or .tflite
+files; those have the peers litert and openvino).  Each peer is installed into a virtual environment
+of its own under the cache folder.  All engines run the same inputs in processes of their own and
+take turns, round after round; a figure is the median over the rounds of the mean time of a run, and
+the ratio is of medians, to the best peer.
+``--clock cpu`` gives processor time, which a machine that does other things changes least.
 """
 
 import argparse
@@ -30,6 +32,7 @@ SETTLE_SECONDS = 0.3
 PEERS = {
     "onnxruntime": ["onnxruntime", "onnx"],
     "openvino": ["openvino", "onnx"],
+    "litert": ["ai-edge-litert"],
     "apache-tvm": ["apache-tvm==0.27.*", "apache-tvm-ffi==0.1.14.post1", "onnx", "llvmlite"],
     "iree": ["iree-base-compiler[onnx]", "iree-base-runtime", "onnx"],
     "tinygrad": ["tinygrad", "onnx", "numpy"],
@@ -124,19 +127,20 @@ def measure(model, threads, engines, rounds, seconds, target="llvm"):
 
 
 def difference(running, name):
-    """Return the largest difference of our outputs to onnxruntime's, relative to the largest."""
-    if name != "slipway" or "onnxruntime" not in running:
+    """Return the largest difference of our outputs to a peer's, relative to the largest."""
+    peer = next((p for p in ("onnxruntime", "litert") if p in running), None)
+    if name != "slipway" or peer is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / f"{n}.npz" for n in ("slipway", "onnxruntime")]
-        for engine, file in zip(("slipway", "onnxruntime"), files, strict=True):
+        files = [Path(folder) / f"{n}.npz" for n in ("slipway", peer)]
+        for engine, file in zip(("slipway", peer), files, strict=True):
             running[engine].request(f"output {file}")
         ours, theirs = (list(np.load(file).values()) for file in files)
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
         a, b = (v.astype("float64") if v.dtype.kind in "bui" else v for v in (a, b))
         worst = max(worst, float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)))
-    return {"error_to_onnxruntime": worst}
+    return {f"error_to_{peer}": worst}
 
 
 def models_of(arguments):
@@ -154,27 +158,32 @@ def models_of(arguments):
         if missing:
             subprocess.run([sys.executable, str(MAKER), str(folder), *missing], check=True)
         return [folder / f"{n}.onnx" for n in names]
-    found = sorted(folder.glob("*.onnx"))
+    found = sorted((*folder.glob("*.onnx"), *folder.glob("*.tflite")))
     return [p for p in found if not arguments.models or p.stem in arguments.models]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="*", help="names; all by default")
-    parser.add_argument("--folder", help="folder of .onnx files")
+    parser.add_argument("--folder", help="folder of .onnx or .tflite files")
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument(
+        "--peers", nargs="*", default=[p for p in PEERS if p != "litert"], choices=list(PEERS)
+    )
     parser.add_argument("--target", default="llvm", help="of Slipway")
     parser.add_argument("--before", metavar="CHECKOUT", help="race this checkout of Slipway too")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.15, help="of each round and engine")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--json", help="write all figures to this file")
     arguments = parser.parse_args()
+    clock = f"{arguments.clock}_ms"
     before = f"slipway@{arguments.before}" if arguments.before else None
     engines = ["slipway", *([before] if before else []), *arguments.peers]
     everything = {}
     for threads in arguments.threads:
-        print(f"\nthreads: {threads}; wall ms a run, medians of {arguments.rounds} rounds\n")
+        said = f"{arguments.clock} ms a run, medians of {arguments.rounds} rounds"
+        print(f"\nthreads: {threads}; {said}\n")
         last = "ratio to before | build s before |" if before else ""
         print(f"| model | {' | '.join(engines)} | ratio to best peer | error | build s | {last}")
         print("|---|" + "---|" * (len(engines) + 3 + 2 * bool(before)))
@@ -184,19 +193,19 @@ def main():
                 model, threads, engines, arguments.rounds, arguments.seconds, arguments.target
             )
             everything[f"{model.stem}/{threads}"] = rows
-            cells = [f"{rows[e]['wall_ms']:.3g}" if "wall_ms" in rows[e] else "-" for e in engines]
+            cells = [f"{rows[e][clock]:.3g}" if clock in rows[e] else "-" for e in engines]
             refused += [(e, model.stem, rows[e]["error"]) for e in engines if "error" in rows[e]]
-            peers = [rows[e] for e in arguments.peers if "wall_ms" in rows[e]]
-            best = min((row["wall_ms"] for row in peers), default=0)
+            peers = [rows[e] for e in arguments.peers if clock in rows[e]]
+            best = min((row[clock] for row in peers), default=0)
             ours = rows["slipway"]
             tail = ["-", ours.get("error", "")[:60], "-"]
-            if "wall_ms" in ours:
-                ratio = f"{ours['wall_ms'] / best:.2f}" if best else "-"
-                error = ours.get("error_to_onnxruntime")
+            if clock in ours:
+                ratio = f"{ours[clock] / best:.2f}" if best else "-"
+                error = next((v for k, v in ours.items() if k.startswith("error_to_")), None)
                 tail = [ratio, f"{error:.0e}" if error is not None else "-"]
                 tail.append(f"{ours['prepare_s']:.1f}")
-            if before and "wall_ms" in ours and "wall_ms" in rows[before]:
-                changes.append(ours["wall_ms"] / rows[before]["wall_ms"])
+            if before and clock in ours and clock in rows[before]:
+                changes.append(ours[clock] / rows[before][clock])
                 tail += [f"{changes[-1]:.3f}", f"{rows[before]['prepare_s']:.1f}"]
             print(f"| {model.stem} | " + " | ".join([*cells, *tail]) + " |", flush=True)
         if changes:

@@ -1,6 +1,7 @@
 """One engine with one model in a process of its own; `benchmarks.cpu` talks to it over pipes.
 
-Started as ``python cpu_worker.py ENGINE MODEL.onnx THREADS [TARGET]``.  Prints a line of JSON when
+Started as ``python cpu_worker.py ENGINE MODEL THREADS [TARGET]``; the model is a file of ONNX or
+TensorFlow Lite.  Prints a line of JSON when
 ready, then one for each request: "run N" gives the wall and processor seconds of N runs, "output
 FILE" saves the outputs, "load FILE" puts another model in the place of the first, which is "-" for
 none.  Needs nothing but the engine and NumPy, so that it runs in a peer's own virtual environment.
@@ -9,10 +10,15 @@ none.  Needs nothing but the engine and NumPy, so that it runs in a peer's own v
 import json
 import os
 import sys
+import tempfile
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))  # a peer's interpreter knows no other packages
+from benchmarks._litert import without_bias_axes
 
 TARGET = sys.argv[4] if len(sys.argv) > 4 else "llvm"  # what Slipway compiles for
 
@@ -29,8 +35,24 @@ def feeds_of(descriptions):
     return feeds
 
 
+def is_tflite(path):
+    return str(path).endswith(".tflite")
+
+
+def in_order(descriptions):
+    """Deterministic inputs by position: the readers of one file name its inputs differently."""
+    listed = list(descriptions)
+    feeds = feeds_of((f"{n:03}", list(shape), kind) for n, (_, shape, kind) in enumerate(listed))
+    return dict(zip((name for name, _, _ in listed), feeds.values(), strict=True))
+
+
 def describe(path):
-    """Read names, shapes and dtypes of the model's inputs with the onnx package."""
+    """Read names, shapes and dtypes of the model's inputs with the onnx package.
+
+    None of a file of TensorFlow Lite: there each engine asks its own reader.
+    """
+    if is_tflite(path):
+        return []
     import onnx
 
     model = onnx.load(path, load_external_data=False)
@@ -47,13 +69,23 @@ def describe(path):
     ]
 
 
+def one_each(shape):
+    """Return a shape of OpenVINO's with 1 for what is open."""
+    return [d.get_length() if d.is_static else 1 for d in shape]
+
+
 def slipway_engine(path, threads, feeds, precision="float32"):
     import slipway as tvm
     from slipway import relay
     from slipway.contrib import graph_executor
 
     tvm.runtime.set_num_threads(threads)
-    mod, params = relay.frontend.from_onnx(path)
+    if is_tflite(path):
+        mod, params = relay.frontend.from_tflite(path)
+        types = [(p.name, p.checked_type) for p in mod["main"].params if p.name not in params]
+        feeds = in_order((n, t.shape, t.dtype) for n, t in types)
+    else:
+        mod, params = relay.frontend.from_onnx(path)
     if precision != "float32":
         mod, params = lowered(mod, params, precision), None
     with tvm.transform.PassContext(opt_level=3):
@@ -108,11 +140,42 @@ def openvino_engine(path, threads, feeds, precision="f32"):
         "INFERENCE_PRECISION_HINT": precision,
         "PERFORMANCE_HINT": "LATENCY",
     }
-    request = core.compile_model(path, "CPU", settings).create_infer_request()
+    if is_tflite(path):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.tflite"
+            file.write_bytes(without_bias_axes(Path(path).read_bytes()))
+            path = core.read_model(file)
+            path.reshape({i.any_name: one_each(i.partial_shape) for i in path.inputs})
+            compiled = core.compile_model(path, "CPU", settings)
+    else:
+        compiled = core.compile_model(path, "CPU", settings)
+    request = compiled.create_infer_request()
+    if not feeds:
+        given = [(i, list(i.shape), i.element_type.to_dtype().name) for i in compiled.inputs]
+        feeds = in_order((i.any_name, shape, kind) for i, shape, kind in given)
     inputs = {name: openvino.Tensor(value) for name, value in feeds.items()}
     return (lambda: request.infer(inputs)), (
         lambda: [np.array(v) for v in request.infer(inputs).values()]
     )
+
+
+def litert_engine(path, threads, feeds):
+    """LiteRT with its kernels for this processor (XNNPACK), of files of TensorFlow Lite."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(
+        model_content=without_bias_axes(Path(path).read_bytes()), num_threads=threads
+    )
+    interpreter.allocate_tensors()
+    details = interpreter.get_input_details()
+    names = {d["name"]: d["index"] for d in details}
+    made = in_order((d["name"], d["shape"], np.dtype(d["dtype"]).name) for d in details)
+    for name, value in made.items():
+        interpreter.set_tensor(names[name], value)
+    outputs = [d["index"] for d in interpreter.get_output_details()]
+    return interpreter.invoke, lambda: [
+        (interpreter.invoke(), interpreter.get_tensor(i))[1] for i in outputs
+    ]
 
 
 def tvm_engine(path, threads, feeds):
@@ -145,9 +208,6 @@ def host_cpu():
 
 def iree_engine(path, threads, feeds):
     """IREE for this processor; its task system gets `threads` workers."""
-    import tempfile
-    from pathlib import Path
-
     import iree.compiler.tools
     import iree.compiler.tools.import_onnx.__main__ as importer
     import iree.runtime
@@ -236,6 +296,7 @@ ENGINES = {
     "slipway": slipway_engine,
     "onnxruntime": onnxruntime_engine,
     "openvino": openvino_engine,
+    "litert": litert_engine,
     "apache-tvm": tvm_engine,
     "iree": iree_engine,
     "tinygrad": tinygrad_engine,

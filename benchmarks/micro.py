@@ -107,13 +107,11 @@ def measure(name, board_name, folder, expected):
     board = find_board(board_name)
     lib = compile_model(name, board.target, ONE_ARENA)
     archive = micro.export_model_library_format(lib, folder / f"{name}.tar")
-    options = {"board": board.name, "project_type": "bench"}
-    project = micro.generate_project_from_mlf(
-        "baremetal", folder / f"{name}-{board_name}", archive, options
-    )
+    options = {"board": board_name, "project_type": "bench"}
+    built = folder / f"{name}-{board.name}"
+    project = micro.generate_project_from_mlf("baremetal", built, archive, options)
     project.build()
     project.close()
-    built = folder / f"{name}-{board_name}"
     status, text = run_image(board, built / "build/firmware.elf", timeout_s=300)
     outputs = re.findall(r"OUT (\w+)", text)
     counts = [int(n) for n in re.findall(r"NS (\d+)", text)]

@@ -68,11 +68,13 @@ def _spelled(option: Any) -> str:
 
 def _paragraphs(text: str) -> Iterator[str]:
     """Yield lines of groff; indented lines are examples and stay as they are."""
-    for paragraph in re.split(r"\n\s*\n", text):
+    for number, paragraph in enumerate(re.split(r"\n\s*\n", text)):
+        if number:  # a section begins with a paragraph anyhow
+            yield ".PP"
         if paragraph.startswith(("    ", "\t")):
-            yield from (".PP", ".nf", *(_text(line) for line in paragraph.splitlines()), ".fi")
+            yield from (".nf", *(_text(line) for line in paragraph.splitlines()), ".fi")
         else:
-            yield from (".PP", _text(" ".join(paragraph.split())))
+            yield _text(" ".join(paragraph.split()))
 
 
 def _text(text: str) -> str:

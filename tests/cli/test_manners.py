@@ -15,6 +15,7 @@ import slipway as package
 from slipway import rpc
 from slipway.deploy.device import open_session
 from slipway.errors import ExecutionError, TargetError
+from slipway.target import Target
 from slipway.toolchain.elf import ElfFile
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
@@ -158,6 +159,18 @@ def test_completion_knows_commands_and_options():
     assert set(done.stdout.split()) == {"compare", "compile"}
     words |= {"COMP_WORDS": "slipway compile --targ", "COMP_CWORD": "2"}
     assert "--target" in slipway(**words).stdout
+    words |= {"COMP_WORDS": "slipway compile --target raspberry-pi/4b-aa", "COMP_CWORD": "3"}
+    assert slipway(**words).stdout.split() == ["raspberry-pi/4b-aarch64"]
+
+
+def test_completion_knows_targets_servers_and_boards():
+    from slipway.cli.completions import board_names, server_names, target_names
+
+    assert set(target_names("l")) == {"llvm"}
+    assert all(Target(name) for name in target_names("raspberry-pi/"))
+    assert server_names("aarch") == ["aarch64-linux"]
+    assert board_names("nucleo-f4") == ["nucleo-f446re"]
+    assert board_names("none of them") == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.errors import ArtifactError, ExecutionError, NotAvailableError
-from slipway.runtime import load_module
+from slipway.runtime import load_module, profiler_vm
 from slipway.runtime.vm import COMPILING, Executable, VirtualMachine
 
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
@@ -65,7 +65,7 @@ def test_mistakes_are_named():
     with pytest.raises(ExecutionError, match=r"there is no cuda\(0\) here"):
         VirtualMachine(exe, tvm.cuda())
     with pytest.raises(
-        ExecutionError, match=r"takes what .*Executable\.load_exec returns, not str"
+        ExecutionError, match=r"takes what .*load_exec returns, or a library of a model, not str"
     ):
         VirtualMachine("model.so", tvm.cpu())
     with pytest.raises(ExecutionError, match="takes a device, as"):
@@ -221,8 +221,38 @@ def test_on_a_device_of_a_session(tmp_path):
         first, (total, _) = vm.run(given, np.array(False))
         np.testing.assert_array_equal(first.numpy(), -given)
         np.testing.assert_array_equal(total.numpy(), given.sum(0))
+        flat = profiler_vm.VirtualMachineProfiler(session.load_module("lib.tar"), session.cpu())
+        first, total, _ = flat.run(given, np.array(False))
+        np.testing.assert_array_equal(first.numpy(), -given)
+        np.testing.assert_array_equal(total.numpy(), given.sum(0))
+        assert flat.profile().calls[0]["Device"] == str(session.cpu())
     with pytest.raises(ExecutionError, match="remote"):
         VirtualMachine(Executable.load_exec(code, lib), session.cpu())
+
+
+def test_a_library_alone_has_the_inputs_that_are_no_parameters(tmp_path):
+    relay.vm.compile(pair(), "llvm", params={"b": B}).mod.export_library(str(tmp_path / "lib.so"))
+    found = VirtualMachine(load_module(tmp_path / "lib.so"), tvm.cpu()).invoke("main", X)
+    np.testing.assert_allclose(found[0].numpy(), np.maximum(X - 2, 0) + 1)
+    np.testing.assert_allclose(found[1].numpy(), np.exp(X), rtol=1e-5)
+    a = tvm.te.placeholder((2,), name="a")
+    b = tvm.te.compute((2,), lambda i: a[i] + 1.0)
+    kernels = tvm.build(tvm.te.create_schedule(b.op), [a, b])
+    for other in (kernels, load_module(tmp_path / "lib.so")["default"], None):
+        with pytest.raises(ExecutionError, match="or a library of a model, not"):
+            VirtualMachine(other, tvm.cpu())
+
+
+def test_segments_of_open_data_and_ids_are_as_many_as_the_ids_say():
+    data = relay.var("data", shape=(relay.Any(), relay.Any()))
+    ids = relay.var("ids", shape=(relay.Any(),), dtype="int32")
+    vm = VirtualMachine(relay.vm.compile(relay.segment_sum(data, ids)), tvm.cpu())
+    for given in ([0, 2, 0], [4]):
+        x = np.arange(3 * len(given), dtype=np.float32).reshape(len(given), 3)
+        wanted = np.zeros((max(given) + 1, 3), np.float32)
+        np.add.at(wanted, given, x)
+        found = vm.run(data=x, ids=np.array(given, np.int32))
+        np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 def test_runs_are_measured():

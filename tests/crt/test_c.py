@@ -9,6 +9,7 @@ from slipway.toolchain.amalgamation import write_amalgamation
 
 from . import foreign
 
+STRICT = ["-Wmissing-prototypes", "-Wstrict-prototypes", "-Wold-style-definition", "-Wvla"]
 CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 
 
@@ -31,7 +32,7 @@ def test_two_files_run_a_model(compiler, amalgamation, model, tmp_path):
     content[len(content) // 2] ^= 0x10
     damaged.write_bytes(content)
     program = tmp_path / "program"
-    flags = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *CHECKS]
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *STRICT, *CHECKS]
     sources = [str(foreign.HERE / "c_program.c"), str(amalgamation / "slipway.c")]
     command = [compiler, *flags, "-I", str(amalgamation), *sources, "-o", str(program)]
     done = subprocess.run([*command, "-pthread", "-ldl"], capture_output=True, text=True)

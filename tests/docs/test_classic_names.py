@@ -106,7 +106,7 @@ def test_a_module_that_classic_tvm_divides_has_the_names_of_its_package(module, 
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        ("relay.op.contrib.dnnl", "not called from this library"),
+        ("relay.op.contrib.cudnn", "not called from this library"),
         ("relay.op.strategy", "tuning"),
         ("contrib.hexagon.build", "accelerator"),
     ],

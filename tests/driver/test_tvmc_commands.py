@@ -131,6 +131,15 @@ def test_layouts_precision_and_times_of_passes_reach_the_compiler(folder, capsys
     assert "breakdown by pass:\nRemoveUnusedFunctions: " in capsys.readouterr().out
 
 
+def test_a_library_before_the_target_takes_no_part(folder):
+    line = ["compile", "--target=cmsis-nn,c", "--target-c-mcpu=cortex-m55", *SHAPES, "-f", "mlf",
+            "--target-cmsis-nn-mcpu=cortex-m55", "--runtime=crt", "--executor=aot",
+            "--dump-code=relay", "model.onnx"]  # fmt: skip
+    with pytest.warns(UserWarning, match=r"no operator is handed to CMSIS-NN"):
+        assert main(line) == 0
+    assert "conv2d" in (folder / "module.tar.relay").read_text()
+
+
 def test_an_archive_becomes_a_project(folder, capsys):
     line = ["compile", "--target=c", "--runtime=crt", "--executor=aot", *SHAPES, "-f", "mlf",
             "-o", "model.tar", "model.onnx"]  # fmt: skip

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from slipway.cli.app import app
 from slipway.cli.exit_codes import code_of
 from slipway.errors import RPCError, TuningError
-from slipway.tuning import search
+from slipway.tuning import layout_search, search
 from slipway.tuning.database import Database
 from slipway.tuning.model_bench import ModelBench
 from slipway.tuning.session import MeasuringSession
@@ -38,7 +38,8 @@ def model(tmp_path):
 @pytest.mark.parametrize("trials", [2, 200])
 def test_it_stops_with_the_first_error_in_full_and_no_best(model, monkeypatch, trials):
     monkeypatch.chdir(model.parent)
-    monkeypatch.setattr(search, "SAME_ERRORS", 3)  # 16 otherwise
+    monkeypatch.setattr(search, "SAME_ERRORS", 3)  # 16 otherwise, as for layouts, tried first
+    assert layout_search.SAME_ERRORS == 16
     told = iter(["the fan stopped, and with it the board"])
 
     def broken(self, *what):

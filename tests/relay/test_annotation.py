@@ -33,3 +33,27 @@ def test_a_checkpoint_is_the_value_itself():
     given = np.arange(4, dtype="float32")
     found, _ = ran(relay.Function([x], relay.annotation.checkpoint(relay.negative(x))), given)
     np.testing.assert_array_equal(found, -given)
+
+
+def test_libraries_of_processors_take_no_part(recwarn):
+    """`partition_for_<library>` binds the parameters, says so, and computes the same."""
+    from slipway.relay.op.contrib import arm_compute_lib, bnns, cmsisnn, dnnl
+
+    x, w = relay.var("x", shape=(2, 4)), relay.var("w", shape=(3, 4))
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w)))
+    weight = np.arange(12, dtype="float32").reshape(3, 4)
+    value = np.ones((2, 4), "float32")
+    for partition, options in (
+        (arm_compute_lib.partition_for_arm_compute_lib, {"disabled_ops": []}),
+        (bnns.partition_for_bnns, {}),
+        (cmsisnn.partition_for_cmsisnn, {"mcpu": "cortex-m55"}),
+        (dnnl.partition_for_dnnl, {"alter_layout": False}),
+    ):
+        made = partition(mod, {"w": tvm.nd.array(weight)}, **options)
+        assert partition(mod).functions == mod.functions
+        with tvm.transform.PassContext(config={"relay.ext.cmsisnn.options": {"mcpu": "any"}}):
+            out = relay.create_executor("graph", mod=made).evaluate()(value)
+        np.testing.assert_array_equal(out.numpy(), value @ weight.T)
+    assert len([w for w in recwarn if "no operator is handed to" in str(w.message)]) == 8
+    assert not cmsisnn.enabled()
+    assert not arm_compute_lib.is_arm_compute_runtime_enabled()

@@ -3,6 +3,7 @@ import gc
 import numpy as np
 import pytest
 
+from slipway.errors import ArgumentValueError
 from slipway.runtime import cpu, cuda, device
 from slipway.runtime import ndarray as nd
 
@@ -112,3 +113,27 @@ def test_devices():
     assert not cuda(0).exist
     assert cpu(0).exist
     assert len({cpu(0), cpu(0), cuda(0)}) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4", "float32x4", "bool"])
+def test_views_share_the_memory_of_their_array(dtype):
+    whole = nd.empty((4, 6), dtype)
+    view = whole._create_view((3, 4))
+    assert (view.shape, view.dtype, view.device) == ((3, 4), dtype, whole.device)
+    ones = np.ones_like(view.numpy())
+    view.copyfrom(ones)
+    flat = whole.numpy().reshape(24, *ones.shape[2:])
+    np.testing.assert_array_equal(flat[:12].reshape(ones.shape), ones)
+    del whole
+    np.testing.assert_array_equal(view.numpy(), ones)
+    with pytest.raises(ArgumentValueError, match=r"of 12 elements has no view of shape \(13,\)"):
+        view._create_view((13,))
+    with pytest.raises(ArgumentValueError, match="no view of shape"):
+        view._create_view((-1, 2))
+
+
+def test_a_view_of_what_is_not_contiguous_is_refused():
+    torch = pytest.importorskip("torch")
+    crossed = nd.from_dlpack(torch.arange(6.0).reshape(2, 3).T)
+    with pytest.raises(ArgumentValueError, match="not contiguous has no view"):
+        crossed._create_view((6,))

@@ -52,7 +52,11 @@ def test_json_is_read_again(report):
     assert read.device_metrics == report.device_metrics
     assert read.configuration == {"Executor": "Graph"}
     assert isinstance(read.calls[0]["Duration (us)"], Duration)
-    assert json.loads(report.json())["calls"][1]["Count"] == {"count": 1}
+    written = json.loads(report.json())
+    assert written["calls"][1]["Count"] == {"count": 1}
+    assert written["calls"][1]["Name"] == {"string": "g"}
+    older = {"calls": [{"Name": "g"}], "device_metrics": {}, "configuration": {"Executor": "VM"}}
+    assert Report.from_json(json.dumps(older)).calls == [{"Name": "g"}]
     for text in ("[]", "{", '{"calls": [{"a": {"miles": 1}}], "device_metrics": {}}'):
         with pytest.raises(ArgumentValueError, match="no report's JSON"):
             Report.from_json(text)

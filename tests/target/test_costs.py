@@ -86,6 +86,7 @@ NO_FITS = {
     "lowering/pack_blocks.py": {"MOST_VECTORS": "layouts of packed weights"},
     "lowering/move_activations.py": {"OFFSET": "between signed and unsigned bytes"},
     "lowering/pack_quantized.py": {"OFFSET": "between signed and unsigned bytes"},
+    "lowering/even_shifts.py": {"SIGN": "bits", "MOST": "bits", "UNKNOWN": "a range"},
     "lowering/narrow_rescale.py": {
         "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
     },
@@ -139,7 +140,6 @@ NO_FITS_OF_GPUS = {
     "schedules/matrix.py": {
         "_BLOCKS": "a space", "_TILES": "a space", "(_WARP_ROWS, _WARP_COLUMNS)": "instructions",
         "_PANEL_BYTES": "of an instruction's operands", "_FETCHED_BYTES": "of an instruction",
-        "(_LEFT_PAD, _RIGHT_PAD)": "banks of shared memory",
     },
     "schedules/rows.py": {"_LANES": "a space", "_ROWS": "a space"},
     "schedules/shared.py": {

@@ -79,6 +79,16 @@ def test_json_text():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("rpi4", r"vendor and name: raspberry-pi/4b-aarch64, raspberry-pi/4b-armv7l\."),
+        ("Raspberry_Pi_5", "name: raspberry-pi/5-aarch64"),
+        ("orin", "nvidia/jetson-agx-orin, nvidia/jetson-orin-nano"),
+        ("cortex-a53", "a processor: write 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53'"),
+        ("cortex-a7", "write 'llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7'"),
+        ("cortex-m35p", "unknown target kind"),  # it runs no Linux
+        ("sifive-e31", "unknown target kind"),
+        ("x86-64", "write 'llvm -mtriple=x86_64-linux-gnu'"),
+        ("esp32", "a board: `slipway micro create MODEL DIR --board esp32c3`"),
+        ("mps2", "Boards go by name: mps2-an385, mps2-an386"),
         ("llmv", "unknown target kind 'llmv'. Did you mean 'llvm'"),
         ("llvm -mtripel=x", "no option '-mtripel'. Did you mean 'mtriple'"),
         ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a77x", "Did you mean 'cortex-a77"),

@@ -62,6 +62,8 @@ CASES = {
     "a diagonal and another": (
         [(5, 5)], lambda x: te.compute((5,), lambda i: x[i, i] * x[4 - i, i])),
     "every third": ([(8,)], lambda x: topi.strided_slice(x, [1], [8], [3])),
+    "a diagonal by labels": ([(3, 3)], lambda x: topi.einsum("ii->i", x)),
+    "products by labels": ([(2, 3), (4, 3, 2)], lambda x, y: topi.einsum("ik,jki->j", x, y)),
     "larger": ([(1, 2, 3, 3)], lambda x: topi.nn.upsampling(x, 2, 2)),
 }  # fmt: skip
 

@@ -1,6 +1,9 @@
 """What scripts of TVM 0.6 write, where it is written otherwise today."""
 
+import ast
+
 import numpy as np
+import pytest
 
 import slipway as tvm
 from slipway import relay, te, tir
@@ -138,3 +141,25 @@ def test_register_object_names_a_node_class():
         pass
 
     assert isinstance(Plain(), Plain)
+
+
+def test_loops_as_te_makes_them():
+    a = te.placeholder((6,), name="a")
+    b = te.compute((6,), lambda i: a[i] * 2.0, name="b")
+    s = te.create_schedule(b.op)
+    s[b].vectorize(s[b].split(b.op.axis[0], 3)[1])
+    module = tvm.driver.build_module.schedule_to_module(s, [a, b], "twice", None)
+    assert [var.name_hint for var in module.get_global_vars()] == ["twice"]
+    assert "vectorize" in str(module)  # before any pass
+    out = tvm.nd.empty((6,))
+    tvm.build(module)(tvm.nd.array(np.arange(6, dtype="float32")), out)
+    np.testing.assert_array_equal(out.numpy(), 2 * np.arange(6))
+    with pytest.raises(tvm.TVMError, match="takes a te schedule, not"):
+        tvm.driver.build_module.schedule_to_module(module, [a, b])
+
+
+@pytest.mark.parametrize("text", ["vadd", "it's", 'a "name"', "two\nlines", "\u00e9"])
+def test_texts_are_written_in_double_quotes(text):
+    written = str(tir.call_packed(text, 1).args[0])
+    assert written[0] == written[-1] == '"'
+    assert ast.literal_eval(written) == text

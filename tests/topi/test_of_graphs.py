@@ -215,3 +215,17 @@ def test_a_symbolic_shape_is_refused_where_numbers_are_needed():
         topi.sparse.dense(te.placeholder((2, 2)), te.placeholder((2, 2)))
     with pytest.raises(AttributeError, match="no attribute 'resize9d'"):
         topi.image.resize9d  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes"),
+    [
+        ("ii->i", [(4, 4)]),
+        ("ijk->ki", [(2, 3, 4)]),
+        ("i,j,k->kji", [(2,), (3,), (4,)]),
+        ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 2)]),
+    ],
+)
+def test_einsum(subscripts, shapes):
+    arrays = [given(*shape) for shape in shapes]
+    check(lambda *x: topi.einsum(subscripts, *x), lambda *x: np.einsum(subscripts, *x), *arrays)

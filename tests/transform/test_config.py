@@ -130,7 +130,7 @@ def test_double_buffers_unrolled(n, split):
         ({"tir.UnrollLoop": {"explicit_unroll": False}}, "accepts only True: loops are always"),
         ({"tir.disable_vectorize": "yes"}, "takes a bool .* got 'yes'"),
         ({"tir.detect_global_barrier": True}, "accepts only False: there is no such pass"),
-        ({"relay.ext.cmsisnn.options": {"mcpu": "x"}}, "no code generator of this name"),
+        ({"relay.ext.ethos-u.options": {"mcpu": "x"}}, "no code generator of this name"),
     ],
 )  # fmt: skip
 def test_what_has_no_effect_is_refused(config, words):

@@ -66,7 +66,7 @@ FOLDED: dict[str, str] = {
         "batch_matmul batch_norm batch_to_space_nd conv1d conv1d_transpose conv2d "
         "conv2d_transpose conv3d conv3d_transpose deformable_conv2d dense depth_to_space "
         "depthwise_conv2d dilate elemwise fifo_buffer flatten local_response_norm loss mapping "
-        "pad softmax space_to_batch_nd space_to_depth sparse upsampling"
+        "pad qnn softmax space_to_batch_nd space_to_depth sparse upsampling"
     ),
     "topi.sparse": "csrmm csrmv dense",
     "topi.testing": (

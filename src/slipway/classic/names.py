@@ -26,7 +26,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
     "tvm.te.hybrid": "te.hybrid has script and build",
-    "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
+    "tvm.te.TensorComputeOp": "te.compute returns a ComputeOp for a call of an intrinsic too",
     "tvm.te": "no counterpart here",
     "tvm.tir": CPP, "tvm.tir.transform": INSIDE,
     "tvm.tir.analysis": "walk the function with tir.stmt_functor, and look for yourself",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions, check_module_name, need_file, parse_states
 from slipway.cli.options import (
@@ -37,7 +38,12 @@ RUNTIMES = ("cpp", "crt")
 def compile_model(
     model: ModelFile,
     target: Annotated[
-        str, typer.Option("--target", help="What to compile for; 'llvm' is this machine.")
+        str,
+        typer.Option(
+            "--target",
+            autocompletion=target_names,
+            help="What to compile for; 'llvm' is this machine.",
+        ),
     ] = "llvm",
     output: Annotated[
         Path | None,

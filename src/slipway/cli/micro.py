@@ -14,6 +14,7 @@ import typer
 
 from slipway import errors
 from slipway.cli import console
+from slipway.cli.completions import board_names
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions, check_module_name
@@ -98,7 +99,10 @@ def model_archive(
 
 def fit(
     model: Model,
-    board: Annotated[list[str] | None, typer.Option("--board", help="A board; repeatable.")] = None,
+    board: Annotated[
+        list[str] | None,
+        typer.Option("--board", autocompletion=board_names, help="A board; repeatable."),
+    ] = None,
     all_boards: Annotated[bool, typer.Option("--all-boards", help="Every board known.")] = False,
     link: Annotated[
         bool, typer.Option("--link/--estimate", help="Also link, and show the truth beside it.")
@@ -201,7 +205,8 @@ def create(
     board: Annotated[
         str | None,
         typer.Option(
-            help=f"A board's name, or a .toml of your own. [default: {EMULATED}, for baremetal]"
+            autocompletion=board_names,
+            help=f"A board's name, or a .toml of your own. [default: {EMULATED}, for baremetal]",
         ),
     ] = None,
     template: Annotated[

@@ -23,7 +23,7 @@ from slipway.deploy.model_file import (
     rounding_for,
 )
 from slipway.errors import ArgumentValueError, ModelError, OpenShapeError
-from slipway.runtime.numpy_file import read_numpy_file
+from slipway.runtime.arrays.numpy_file import read_numpy_file
 
 if TYPE_CHECKING:
     from slipway.target import Target

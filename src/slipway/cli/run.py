@@ -33,8 +33,8 @@ from slipway.deploy.model_file import MODEL_SUFFIXES
 from slipway.errors import ArgumentValueError, ArtifactError, ExecutionError, did_you_mean
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
+from slipway.runtime.arrays.numpy_file import read_numpy_file
 from slipway.runtime.devices import AnyDevice, Device
-from slipway.runtime.numpy_file import read_numpy_file
 
 FILL_MODES = ("random", "zeros", "ones")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import board_names, target_names
 from slipway.cli.connection import check_device_named, tracker_address
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
@@ -49,7 +50,9 @@ BAUD = 115200
 
 def tune(
     model: ModelFile,
-    target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
+    target: Annotated[
+        str, typer.Option("--target", autocompletion=target_names, help="What it is to run on.")
+    ] = "llvm",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The best choices. [default: MODEL.records]"),
@@ -66,7 +69,10 @@ def tune(
     ] = None,
     board: Annotated[
         str | None,
-        typer.Option(help="A microcontroller's board: count instructions in its emulator."),
+        typer.Option(
+            autocompletion=board_names,
+            help="A microcontroller's board: count instructions in its emulator.",
+        ),
     ] = None,
     port: Annotated[
         str | None,

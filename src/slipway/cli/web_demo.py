@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -66,6 +67,7 @@ def web_demo(
         str | None,
         typer.Option(
             "--target",
+            autocompletion=target_names,
             help="Which WebAssembly to compile for. [default: web/wasm, and once more with "
             "relaxed SIMD for browsers that have it]",
         ),

@@ -44,6 +44,8 @@ def schedule_to_module(
     binds: Mapping[Any, Any] | None = None,
 ) -> IRModule:
     """Return the loops of a schedule before any pass of loops, as `lower` begins with them."""
+    if not isinstance(sch, te.Schedule):
+        raise ArgumentTypeError(f"schedule_to_module takes a te schedule, not {sch!r}")
     return IRModule.from_functions(_functions(sch, args, name, binds))
 
 

@@ -13,7 +13,7 @@ from slipway.deploy.model import Model
 from slipway.deploy.reference import Reference
 from slipway.deploy.tensors import Array, TensorSpec
 from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
-from slipway.runtime.numpy_file import read_numpy_file
+from slipway.runtime.arrays.numpy_file import read_numpy_file
 
 LABELS = "labels"  # the array of a .npz that is no input
 

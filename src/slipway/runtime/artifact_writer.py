@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.runtime.array_file import release
+from slipway.runtime.arrays.array_file import release
 from slipway.runtime.artifact import FORMAT_VERSION, LIBRARY_MEMBER, SUMS_MEMBER
 from slipway.toolchain.link import write_file
 

@@ -237,6 +237,17 @@ class NDArray:
             return False
         return self is other or self._tensor.same_as(other._tensor)
 
+    def _create_view(self, shape: Sequence[int]) -> NDArray:
+        """Return an array of another shape over the first elements of this one's memory."""
+        extents = extents_of(shape)
+        if min(extents, default=0) < 0 or math.prod(extents) > self.size:
+            raise ArgumentValueError(
+                f"an array of {self.size} elements has no view of shape {extents}."
+            )
+        if not self._tensor.is_contiguous():
+            raise ArgumentValueError("an array that is not contiguous has no view: copy it first.")
+        return NDArray(_view(self._tensor, self.__dlpack_device__(), extents, self.dtype))
+
     # DLPack, and tvm-ffi's protocol for arguments.
 
     def __tvm_ffi_object__(self) -> Any:
@@ -265,14 +276,15 @@ def _values_of(source: Any) -> npt.NDArray[Any]:
 class _Capsule:
     """Gives a bare DLPack capsule the protocol that importers ask for."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: Any, device: tuple[int, int] = (1, 0)) -> None:
         self._capsule = capsule
+        self._device = device
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
+        return self._device
 
 
 class _DLTensor(ctypes.Structure):
@@ -471,13 +483,19 @@ def _over(memory: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: str) -> 
     # NumPy cannot say the type or the shape: borrow its bytes and describe them ourselves.
     if not memory.size:  # an empty slice need not begin where it was cut
         memory = aligned_bytes(ALIGNMENT_BYTES)
-    owner = ffi.from_dlpack(memory)
+    return _view(ffi.from_dlpack(memory), (1, 0), shape, dtype)
+
+
+def _view(owner: Any, device: tuple[int, int], shape: tuple[int, ...], dtype: str) -> Any:
+    """Return a tvm_ffi Tensor over another's memory, which it keeps."""
+    ffi = tvm_ffi()
     extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     strides = (ctypes.c_int64 * max(len(shape), 1))(*_compact_strides(shape))
     code, bits, lanes = dtypes.parse(dtype)
     prototype = _DLTensor(
-        data=memory.ctypes.data,
-        device_type=1,
+        data=owner.data_ptr(),
+        device_type=device[0],
+        device_id=device[1],
         ndim=len(shape),
         code=dtypes.DLPACK_CODE[code],
         bits=bits,
@@ -489,7 +507,7 @@ def _over(memory: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: str) -> 
     view = ffi.LIB.TVMFFITensorCreateUnsafeView
     if view(ctypes.c_void_p(owner.__chandle__()), ctypes.byref(prototype), ctypes.byref(handle)):
         raise MemoryError(f"an array of shape {shape} and dtype {dtype} cannot be made.")
-    return _adopt(handle.value or 0)
+    return _adopt(handle.value or 0, device)
 
 
 def _compact_strides(shape: tuple[int, ...]) -> list[int]:
@@ -500,7 +518,7 @@ def _compact_strides(shape: tuple[int, ...]) -> list[int]:
     return strides
 
 
-def _adopt(handle: int) -> Any:
+def _adopt(handle: int, device: tuple[int, int]) -> Any:
     """Wrap a new tensor handle, whose one reference becomes Python's."""
     # A DLPack capsule is the way in that needs nothing but public functions.
     ffi = tvm_ffi()
@@ -509,7 +527,7 @@ def _adopt(handle: int) -> Any:
     ffi.LIB.TVMFFIObjectDecRef(ctypes.c_void_p(handle))
     if failed:
         raise MemoryError("a tensor cannot be handed over.")
-    return ffi.from_dlpack(_Capsule(_new_capsule(managed, b"dltensor", None)))
+    return ffi.from_dlpack(_Capsule(_new_capsule(managed, b"dltensor", None), device))
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New

@@ -183,7 +183,10 @@ def _sums(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _stored(measures: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: asdict(v) if type(v) in _KINDS else v for name, v in measures.items()}
+    return {
+        name: asdict(v) if type(v) in _KINDS else {"string": v} if isinstance(v, str) else v
+        for name, v in measures.items()
+    }
 
 
 def _restored(measures: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,7 +194,7 @@ def _restored(measures: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in measures.items():
         if isinstance(value, Mapping):
             ((field, number),) = value.items()
-            value = _MEASURES[field](number)
+            value = str(number) if field == "string" else _MEASURES[field](number)
         found[name] = value
     return found
 

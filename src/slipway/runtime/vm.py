@@ -26,6 +26,7 @@ from slipway.lazy import Late
 from slipway.placeholders import placeholder_of
 from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import AnyDevice, Device, cpu
+from slipway.runtime.function_table import FunctionTable
 from slipway.runtime.graph.graph_executor import GraphModule, timed_calls
 from slipway.runtime.ndarray import array
 from slipway.runtime.timing import BenchmarkResult
@@ -251,22 +252,33 @@ def _numbers(result: Nested) -> list[int]:
     return [result]
 
 
+def _of_library(lib: Any, devices: Sequence[Any]) -> Executable:
+    """Return the executable of a library that holds a model, as `export_library` wrote it."""
+    if not isinstance(lib, FunctionTable) or not lib.implements_function("default"):
+        raise ExecutionError(
+            "VirtualMachine takes what relay.vm.compile or Executable.load_exec returns, or a "
+            f"library of a model, not {type(lib).__name__}"
+        )
+    found: Any = lib  # with functions by name, as all libraries
+    graph = GraphModule(found["default"](*devices))
+    count = graph.get_num_outputs()
+    return Executable(lib, list(graph.get_input_info()[0]), 0 if count == 1 else [*range(count)])
+
+
 class VirtualMachine:
-    """An executable on devices; results are NDArrays, or ADTs (tuples) of them for tuples."""
+    """An executable on devices; results are NDArrays, or ADTs (tuples) of them for tuples.
+
+    Given a library of a model, here or on a device of its session, results are not nested.
+    """
 
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # of TVM; memory is planned when the model is compiled
 
     def __init__(
-        self, exe: Executable, device: AnyDevice | None = None, memory_cfg: Any = None,
-        *, ctx: AnyDevice | None = None,
+        self, exe: Executable | FunctionTable, device: AnyDevice | None = None,
+        memory_cfg: Any = None, *, ctx: AnyDevice | None = None,
     ) -> None:  # fmt: skip
         del memory_cfg  # of TVM's allocators
         device = ctx if device is None else device  # `ctx` is its name in TVM 0.7
-        if not isinstance(exe, Executable):
-            raise ExecutionError(
-                "VirtualMachine takes what relay.vm.compile or Executable.load_exec returns, not "
-                f"{type(exe).__name__}"
-            )
         devices = list(device) if isinstance(device, list | tuple) else [device]
         devices = [cpu(0) if one is None else one for one in devices]
         for one in devices:
@@ -277,6 +289,8 @@ class VirtualMachine:
                     f"there is no {one} here: a VirtualMachine runs on devices of this process, or "
                     "of the session that has loaded the library"
                 )
+        if not isinstance(exe, Executable):
+            exe = _of_library(exe, devices)
         self.exe, self.devices = exe, devices
         self._run = exe.on(devices)
         self._inputs = exe.get_function_params("main")

@@ -62,6 +62,11 @@ class Capability:
         """
         return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
 
+    def shifts_alike(self) -> bool:
+        """Return whether an instruction shifts all lanes of a vector by one number only."""
+        has = self.target.features.__contains__
+        return self.target.parsed_triple.table == "wasm" and has("simd128")
+
     def holds_integers(self, bits: int, to_bits: int, lanes: int) -> bool:
         """Return whether an instruction converts a float to the nearest integer that there is.
 

@@ -128,6 +128,7 @@ _GPU: dict[str, type] = {
     "mtriple": str,
     "mattr": list,
     "strict": bool,
+    "simdgroup_matrix": bool,
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from slipway.errors import TargetError, did_you_mean
+from slipway.target.cpus import resolve_features, table_of_cpu
 
 
 def _arm(triple: str, cpu: str, cores: int, model: str, **more: Any) -> dict[str, Any]:
@@ -93,7 +95,7 @@ _TAGS: dict[str, dict[str, Any]] = {
     "intel/arc-a770": _gpu("opencl", 1024, 65536, 8, device="intel_graphics"),
     **{f"amd/radeon-rx-{name}": _gpu("vulkan", 1024, 32768, 32) for name in (
         "6600", "6800", "6900-xt", "7600", "7800-xt", "7900-xtx")},
-    **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32) for chip in (
+    **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32, simdgroup_matrix=True) for chip in (
         "m1", "m2", "m3", "m4", "a14", "a15", "a16", "a17-pro")},
     "nvidia/nvidia-h100": _cuda("sm_90a"),
     "nvidia/nvidia-h200": _cuda("sm_90a"),
@@ -161,23 +163,69 @@ def _nearest(tag: str) -> str:
 _BOARDS = Path(__file__).parent.parent / "boards" / "devices"
 
 
+# What people call a device, at the beginning of a word, and as it stands in tags.
+_NICKNAMES = re.compile(r"^(?:rpi|pi)(?=\d|zero|pico|$)")
+_ARCHITECTURES = {
+    "x86": "x86_64-linux-gnu", "x8664": "x86_64-linux-gnu", "amd64": "x86_64-linux-gnu",
+    "x64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu", "arm64": "aarch64-linux-gnu",
+    "arm": "armv7l-linux-gnueabihf", "armv7": "armv7l-linux-gnueabihf",
+    "armhf": "armv7l-linux-gnueabihf", "riscv": "riscv64-linux-gnu",
+    "riscv64": "riscv64-linux-gnu",
+}  # fmt: skip
+_SHORTEST = 3  # letters and digits that a device is looked for by
+
+
 def meant_by(name: str) -> str:
-    """Return what a word that is no kind of target may mean: a vendor, a device, a board; or ""."""
+    """Return what a word that is no kind of target may mean, or "".
+
+    It may be a vendor, a device, a board, also a part of their names; a processor, or what kind.
+    """
+    if triple := _ARCHITECTURES.get(_plain(name)):
+        return f"It is what processors speak: write 'llvm -mtriple={triple}'."
+    boards = [path.stem for path in sorted(_BOARDS.glob("*.toml"))]
     tags = [
         tag for tag in list_tags() if name.lower() in (tag.partition("/")[0], tag.partition("/")[2])
     ]
+    if not tags and (board := name.replace("_", "-")) in boards:
+        boards = [board]
+    elif not tags:
+        if triple := _triple_of_cpu(name.lower()):
+            return f"It is a processor: write 'llvm -mtriple={triple} -mcpu={name.lower()}'."
+        word = _NICKNAMES.sub("raspberrypi", _plain(name))
+        is_long = len(word) >= _SHORTEST
+        tags = [tag for tag in list_tags() if is_long and word in _plain(tag)]
+        boards = [board for board in boards if is_long and word in _plain(board)]
     if tags:
         more = f" and {len(tags) - 8} more, as `slipway targets {name}` lists them"
         return f"Devices go by vendor and name: {', '.join(tags[:8])}{more * (len(tags) > 8)}."
-    path = _BOARDS / f"{name.replace('_', '-')}.toml"
-    if "/" in name or not path.is_file():
+    if len(boards) > 1:
+        return (
+            f"Boards go by name: {', '.join(boards)}: `slipway micro create MODEL DIR --board "
+            "NAME` makes firmware."
+        )
+    if not boards:
         return ""
-    target = tomllib.loads(path.read_text(encoding="utf-8"))["target"]
+    target = tomllib.loads((_BOARDS / f"{boards[0]}.toml").read_text(encoding="utf-8"))["target"]
     return (
-        f"It is a board: `slipway micro create MODEL DIR --board {name}` makes firmware for it, "
-        f"`slipway fit MODEL --board {name}` says whether it has the room; its core as a target "
-        f"is {target!r}."
+        f"It is a board: `slipway micro create MODEL DIR --board {boards[0]}` makes firmware for "
+        f"it, `slipway fit MODEL --board {boards[0]}` says whether it has the room; its core as a "
+        f"target is {target!r}."
     )
+
+
+def _triple_of_cpu(cpu: str) -> str:
+    """Return the triple of Linux on a processor, "" for one that does not run it."""
+    table = table_of_cpu(cpu, "aarch64") or ""
+    if table not in _ARCHITECTURES:
+        return ""
+    features = resolve_features(table, cpu, ())
+    runs = {"aarch64": True, "arm": not features & {"mclass", "rclass"}}
+    return _ARCHITECTURES[table] if runs.get(table, "64bit" in features) else ""
+
+
+def _plain(name: str) -> str:
+    """Return the letters and digits of a name, which people write with all sorts of dashes."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def register_tag(tag: str, config: dict[str, Any], override: bool = False) -> None:

@@ -140,7 +140,8 @@ def cache_write(sch: Schedule, tensor: Tensor | Sequence[Tensor], scope: str) ->
         layout = Relayout(stage)
         axes, inside, here = layout.axes, layout.inside, layout.positions
     body = tuple(replace_nodes(b, inside) for b in op.body)
-    cache_op = ComputeOp(f"{op.name}.{scope}", axes, body, op.tag, op.attrs)
+    intrinsic = None if stage.relations else op.intrinsic
+    cache_op = ComputeOp(f"{op.name}.{scope}", axes, body, op.tag, op.attrs, intrinsic)
     copies = tuple(ProducerLoad(cache_op.output(i), here) for i in range(op.num_outputs))
     fresh = ComputeOp(op.name, op.axis, copies, op.tag, op.attrs)
     position = sch.stages.index(stage)
@@ -148,7 +149,10 @@ def cache_write(sch: Schedule, tensor: Tensor | Sequence[Tensor], scope: str) ->
     replaced: dict[Tensor, Tensor] = {}
     _exchange(sch, stage, fresh, replaced)
     stage.set_op(fresh)
-    stage.iter_var_attrs.update({a: m for a, m in attrs.items() if a in fresh.axis})
+    stage.iter_var_attrs.update({
+        a: m for a, m in attrs.items()
+        if a in fresh.axis and (op.intrinsic is None or m.tensor_intrin is not op.intrinsic)
+    })  # fmt: skip
     _replace_dataflow(sch, replaced)
     added = sch.add_stage(cache_op, position, stage)
     added.scope = scope

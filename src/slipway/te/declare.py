@@ -16,9 +16,11 @@ from slipway.ir.expr import IntImm, IterVar, PrimExpr, ProducerLoad, Range, Redu
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.ir.visit import walk
 from slipway.te.attributes import OperationAttrs
+from slipway.te.intrinsic_calls import axes_and_body
 from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
 from slipway.te.reduction import as_range
 from slipway.te.tensor import INSIDE, Tensor
+from slipway.te.tensor_intrin import IntrinsicCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,26 +129,43 @@ def compute(
     """Return the tensor with ``result[axis] = fcompute(*axis)``.
 
     `fcompute` is called once, with one variable per dimension; its argument names name the axes.
-    When it returns a tuple the result is a tuple of tensors, computed together.
+    When it returns a tuple the result is a tuple of tensors, computed together.  A call of a tensor
+    intrinsic stands for the innermost dimensions, whose indices the function does not take.
     Raises ValueError when it takes another number of arguments than `shape` has dimensions.
     """
     dims = _shape(shape)
     names = _axis_names(fcompute, len(dims), varargs_names, name)
     axes = tuple(
         IterVar(Range(ops.const(0, extent.dtype), extent), Var(axis, extent.dtype), "data")
-        for axis, extent in zip(names, dims, strict=True)
+        for axis, extent in zip(names, dims, strict=False)
     )
     INSIDE.depth += 1
     try:
         result = fcompute(*(a.var for a in axes))
+    except Exception as error:
+        if len(axes) < len(dims):  # whatever it did with too few
+            raise _wrong_count(name, len(axes), len(dims)) from error
+        raise
     finally:
         INSIDE.depth -= 1
-    many = isinstance(result, (tuple, list))
-    body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
+    if isinstance(result, IntrinsicCall):
+        inner, body = axes_and_body(result, dims[len(axes) :], name)
+        axes, many, intrinsic = (*axes, *inner), len(body) > 1, result.intrin
+    else:
+        if len(axes) < len(dims):
+            raise _wrong_count(name, len(axes), len(dims))
+        many, intrinsic = isinstance(result, (tuple, list)), None
+        body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
     _check_body(name, body)
     pairs = OperationAttrs.of(attrs)
-    op = ComputeOp(name, axes, body, tag or TagScope.current(), pairs)
+    op = ComputeOp(name, axes, body, tag or TagScope.current(), pairs, intrinsic)
     return op.outputs if many else op.output(0)
+
+
+def _wrong_count(name: str, taken: int, ndim: int) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"compute {name!r}: the function takes {taken} indices, but the shape has {ndim} dimensions"
+    )
 
 
 def _axis_names(
@@ -166,11 +185,8 @@ def _axis_names(
         )
     needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required = [p for p in needed if p.default is p.empty]
-    if not len(required) <= ndim <= len(needed):
-        raise ArgumentValueError(
-            f"compute {name!r}: the function takes {len(required)} indices, "
-            f"but the shape has {ndim} dimensions"
-        )
+    if len(required) > ndim:
+        raise _wrong_count(name, len(required), ndim)
     return [p.name for p in needed[:ndim]]
 
 

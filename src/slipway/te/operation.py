@@ -148,7 +148,7 @@ class ComputeOp(Operation):
     """``result[axis] = body(axis)`` for every point; several bodies make several outputs.
 
     `axes` are the data axes; a reducing operation has `Reduce` nodes as its bodies, all over the
-    same `reduce_axis`.
+    same `reduce_axis`.  An `intrinsic` (te.decl_tensor_intrin) computes the innermost axes.
     """
 
     name: str
@@ -156,6 +156,7 @@ class ComputeOp(Operation):
     body: tuple[PrimExpr, ...]
     tag: str = ""
     attrs: tuple[tuple[str, Any], ...] = ()
+    intrinsic: Any = None
 
     @property
     def num_outputs(self) -> int:

@@ -80,6 +80,18 @@ class Stage:
             self._add_axis(axis)
             if not (isinstance(op, ScanOp) and axis.kind == "opaque"):
                 self.leaf_iter_vars.append(axis)
+        if isinstance(op, ComputeOp) and op.intrinsic is not None:
+            self._begin_with(op.intrinsic)
+
+    def _begin_with(self, intrin: TensorIntrin) -> None:
+        """Let an intrinsic compute the innermost axes of the operation."""
+        axes, reduced = self.op.axis, self.op.reduce_axis
+        data = len(axes) - len(intrin.op.axis)
+        over = len(reduced) - len(intrin.op.reduce_axis)
+        inner = [*axes[data:], *reduced[over:]]
+        self.leaf_iter_vars = [*axes[:data], *reduced[:over], *inner]
+        mark = self.attr(inner[0])
+        mark.kind, mark.tensor_intrin = "tensorized", intrin
 
     def _add_axis(self, axis: IterVar) -> None:
         self.all_iter_vars.append(axis)

@@ -69,7 +69,7 @@ class Tensor(Node):
 
     def __getitem__(self, indices: Any) -> Any:
         picked = indices if isinstance(indices, tuple) else (indices,)
-        if len(picked) < self.ndim:
+        if len(picked) < self.ndim or any(isinstance(i, slice) for i in picked):
             return TensorSlice(self, picked)
         return self(*picked)
 
@@ -163,7 +163,10 @@ def _index(value: PrimExprLike, tensor: Tensor) -> PrimExpr:
 
 
 class TensorSlice(ExprOperators):
-    """A tensor with its first few indices given; more may follow in brackets."""
+    """A tensor with its first few indices given; more may follow in brackets.
+
+    One with ranges, ``A[i, 0:16]``, is a region, which a tensor intrinsic reads.
+    """
 
     __slots__ = ("indices", "tensor")
 
@@ -182,4 +185,9 @@ class TensorSlice(ExprOperators):
 
     def as_prim_expr(self) -> PrimExpr:
         """Return the element, when every index is given."""
+        if any(isinstance(index, slice) for index in self.indices):
+            raise ArgumentTypeError(
+                f"a region of tensor {self.tensor.name!r} is no element: index it, or give it to a "
+                "tensor intrinsic"
+            )
         return self.tensor(*self.indices)

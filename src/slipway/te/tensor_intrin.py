@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import PrimExpr, Var
+from slipway.ir.expr import IterVar, PrimExpr, Var
 from slipway.ir.node import Node, node
 from slipway.ir.ops import const
 from slipway.ir.stmt import Evaluate, Stmt, seq
@@ -39,9 +40,24 @@ class TensorIntrin(Node):
     reduce_update: Stmt | None = None
     reduce_finish: Stmt | None = None
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        """Calling an intrinsic inside te.compute is not offered; use s[T].tensorize."""
-        raise ScheduleError(f"intrinsic {self.name!r} is used through s[T].tensorize(axis, ...)")
+    def __call__(
+        self, *regions: object, reduce_axis: IterVar | Sequence[IterVar] = ()
+    ) -> IntrinsicCall:
+        """Return a call on regions such as ``A[i, 0:16]``, for a te.compute to return.
+
+        `reduce_axis` are axes outside of the intrinsic's own that it reduces over too.
+        """
+        axes = tuple(reduce_axis) if isinstance(reduce_axis, (tuple, list)) else (reduce_axis,)
+        return IntrinsicCall(self, regions, axes)
+
+
+@dataclass(frozen=True)
+class IntrinsicCall:
+    """What a compute returns that an intrinsic computes; te/intrinsic_calls.py checks it."""
+
+    intrin: TensorIntrin
+    regions: tuple[object, ...]
+    reduce_axis: tuple[IterVar, ...]
 
 
 def decl_tensor_intrin(

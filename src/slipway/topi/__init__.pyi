@@ -2,6 +2,7 @@
 
 from slipway.errors import InvalidShapeError as InvalidShapeError
 from slipway.ir.expr import PrimExprLike
+from slipway.relay.as_topi.indexing import einsum as einsum
 from slipway.relay.as_topi.indexing import fixed_point_multiply as fixed_point_multiply
 from slipway.relay.as_topi.indexing import invert_permutation as invert_permutation
 from slipway.relay.as_topi.indexing import layout_transform as layout_transform
@@ -115,6 +116,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "divide",
+    "einsum",
     "elemwise_sum",
     "equal",
     "erf",

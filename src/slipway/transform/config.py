@@ -102,7 +102,7 @@ CONFIG: dict[str, ConfigKey] = {
                                              "give relay.build several targets"),
     "relay.backend.tir_converter": _fixed("str", "default", "how operators become loops",
                                           "there is one way"),
-    "relay.ext.cmsisnn.options": _fixed("dict", {}, "options of CMSIS-NN", _NO_CODE),
+    "relay.ext.cmsisnn.options": ConfigKey("dict", "either value: no part is for CMSIS-NN"),
     "relay.ext.ethos-u.options": _fixed("dict", {}, "options of the Ethos-U", _NO_CODE),
     "schedules.force": ConfigKey(
         "dict", "operator: strategy, or operator: {strategy, knobs}; see slipway check --explain"

@@ -18,11 +18,11 @@ _ENTERED: Entered[PassContext] = Entered("pass contexts")
 class PassContext:
     """Options for all passes that a thread, or a task of asyncio, runs inside ``with``.
 
-    `opt_level` 0 to 4 turns groups of graph passes on; `required_pass` and `disabled_pass` name
-    passes to force or leave out; `config` maps keys of transform.config to values; `instruments`
-    are called around every pass, and so is `trace`, of TVM up to 0.7: ``trace(node, info,
-    is_before)``.  Raises LoweringError for an unknown key or pass, and for a value that would have
-    no effect.
+    `opt_level` 0 to 4 turns groups of graph passes on, more does what 4 does; `required_pass` and
+    `disabled_pass` name passes to force or leave out; `config` maps keys of transform.config to
+    values; `instruments` are called around every pass, and so is `trace`, of TVM up to 0.7:
+    ``trace(node, info, is_before)``.  Raises LoweringError for an unknown key or pass, and for a
+    value that would have no effect.
     """
 
     def __init__(

@@ -47,6 +47,7 @@ OPT_LEVELS = {
     "MergeCompilerRegions": 0,
     "MergeComposite": 0,
     "MoveActivations": 0,
+    "EvenShifts": 2,
     "NarrowRescale": 2,
     "OptimizeLoops": 0,
     "OwnOutputs": 0,

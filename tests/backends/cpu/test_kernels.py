@@ -1,5 +1,7 @@
 """Scheduled kernels against the operators' references, on shapes that do not fill tiles."""
 
+import re
+
 import numpy as np
 import pytest
 from kernel_check import TARGETS, run, var
@@ -213,6 +215,29 @@ def test_short_vectors_do_not_wait_for_weights(words):
     function = conv.as_function().with_attr("Primitive", 1)
     chosen = schedule_primitive(function, Target(f"llvm -mtriple={words}"))
     assert chosen.implementation == "conv2d_nchwc.direct"
+
+
+@pytest.mark.parametrize(
+    ("words", "chunks", "window", "longest"),
+    [
+        ("", 32, 1, True),
+        ("", 2, 1, False),  # shorter than a block
+        ("", 32, 3, False),
+        (" -mattr=+relaxed-simd", 32, 1, False),
+    ],
+)
+def test_engines_that_wait_for_instructions_loop_over_chunks_innermost(
+    words, chunks, window, longest
+):
+    layouts = {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"}
+    weight = var("w", 8, chunks, window, window, 4, 4)
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, chunks, 6, 6, 4), weight, 1, window // 2, **layouts
+    )
+    function = conv.as_function().with_attr("Primitive", 1)
+    lowered = lower_kernel("kernel", function, Target("llvm -mtriple=wasm32" + words))
+    nested = re.findall(r"for (ic\w*)", str(lowered))
+    assert (nested == ["ic", "ic_chunk"]) == longest, nested
 
 
 def test_what_crowds_the_cache():

@@ -12,9 +12,11 @@ from slipway.backends.cpu.tile import (
     MicroKernel,
     Tile,
     all_rows,
+    choose_line_tile,
     choose_tile,
     dividing,
     fma,
+    follows_lines,
     lane_indexed_fma,
     mmla,
     step_cost,
@@ -129,6 +131,22 @@ def test_a_tile_that_divides_the_blocks():
     kernel = fma(WIDE)
     assert 33 % choose_tile(kernel, 49, 33, legal=dividing(33)).vectors == 0
     assert choose_tile(kernel, 49, 7, legal=dividing(7)).vectors == 1
+
+
+@pytest.mark.parametrize("width", [7, 14, 20, 32, 37, 56])
+def test_a_tile_of_lines_crosses_no_edge(width):
+    """It is one of whole lines or within one, and none of those takes less for all of them."""
+    tile = choose_line_tile(fma(WIDE), 9, width, 1)
+    assert tile.rows <= width or tile.rows % width == 0
+    kernel = fma(WIDE)
+
+    def cycles(one):
+        if follows_lines(one.rows, width):
+            return kernel.all_cycles(one, 9 * width, 1)
+        return 9 * kernel.all_cycles(one, width, 1)
+
+    legal = [t for t in kernel.tiles(9 * width, 1) if t.rows <= width or t.rows % width == 0]
+    assert cycles(tile) == min(map(cycles, legal))
 
 
 @pytest.mark.parametrize("make", [fma, lane_indexed_fma, mmla])

@@ -320,7 +320,7 @@ def _run(command):
 
 _GIVEN = {
     "cuda": ("cuda.h", "fibres.cc", "warp.cc", "exchange.cc", "copies.cc"),
-    "metal": ("metal_stdlib", "fibres.cc", "exchange.cc"),
+    "metal": ("metal_stdlib", "fibres.cc", "exchange.cc", "simdgroup.cc"),
     "ll": (
         "threads.h",
         "fibres.cc",

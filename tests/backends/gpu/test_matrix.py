@@ -80,7 +80,7 @@ def test_every_instruction_computes_a_product(simulated, kind):
     close(run(simulated, relay.nn.dense(*given, out_dtype=entry.c_dtype), x=x, w=w), wanted)
 
 
-@pytest.mark.parametrize("kind", ["f16", *(k for k in sorted(WARP_PRODUCTS) if "8" in k)])
+@pytest.mark.parametrize("kind", ["f16", "s8.s8", "u8.s8"])
 def test_instructions_of_sm_75_are_parts_of_it(simulators, kind, tmp_path):
     """The same panels and registers, by two or four instructions."""
     entry = WARP_PRODUCTS[kind]
@@ -108,6 +108,40 @@ def test_products_of_any_extents(simulated, size):
     given = var("x", *x.shape, dtype="int8"), var("w", *w.shape, dtype="int8")
     wanted = x.astype("int32") @ w.astype("int32").transpose(0, 2, 1)
     close(run(simulated, relay.nn.batch_matmul(*given, out_dtype="int32"), x=x, w=w), wanted)
+
+
+@pytest.mark.parametrize(
+    ("lie", "dtype"),
+    [((True, True), "int8"), ((True, False), "float16"), ((False, False), "float16")],
+)
+def test_operands_that_lie_the_other_way(simulators, lie, dtype):
+    """Neighbours in memory are rows or columns there, and a thread gathers steps."""
+    out = "int32" if dtype == "int8" else "float32"
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (2, 40, 72), dtype), array(rng, (2, 72, 50), dtype)
+    wide = (x.astype("float64") @ w.astype("float64")).astype(out)
+    x = x.transpose(0, 2, 1).copy() if lie[0] else x
+    w = w.transpose(0, 2, 1).copy() if lie[1] else w
+    given = [var(name, *a.shape, dtype=dtype) for name, a in (("x", x), ("w", w))]
+    body = relay.nn.batch_matmul(*given, transpose_a=lie[0], transpose_b=lie[1], out_dtype=out)
+    simulator = simulators("ll")
+    simulator.enter()
+    found = run(simulator, body, x=x, w=w)
+    simulator.leave()
+    close(found, wide)
+
+
+def test_a_matmul_of_float16(simulators):
+    rng = np.random.default_rng(8)
+    x, w = array(rng, (40, 64), "float16"), array(rng, (64, 48), "float16")
+    body = relay.nn.matmul(*(var(n, *a.shape, dtype="float16") for n, a in (("x", x), ("w", w))))
+    simulator = simulators("ll")
+    simulator.enter()
+    found = run(simulator, body, x=x, w=w)
+    simulator.leave()
+    np.testing.assert_allclose(
+        found, x.astype("float32") @ w.astype("float32"), rtol=2e-3, atol=2e-3
+    )
 
 
 @pytest.mark.parametrize(

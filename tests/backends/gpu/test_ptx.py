@@ -129,8 +129,8 @@ def test_shared_memory_ends_where_the_assembler_says(arch, tmp_path):
     module = run_kernels.built(*mirrored(49152 // 4), target).imported_modules[0]
     assert "49152 bytes smem" in assembled(module.get_source("ptx"), arch, tmp_path)
     most = 227  # as the target says
-    words = rf'49 KB .* has 48 KB .* or set_scope\("shared.dyn"\): .* it has {most} KB'
-    with pytest.raises(CodegenError, match=words):
+    message = rf'49 KB .* has 48 KB .* or set_scope\("shared.dyn"\): .* it has {most} KB'
+    with pytest.raises(CodegenError, match=message):
         run_kernels.built(*mirrored(49 * 256), target)
 
 

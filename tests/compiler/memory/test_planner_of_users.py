@@ -30,25 +30,25 @@ def test_buffers_that_meet_lie_apart(algorithm):
     ]
     for _ in range(120):
         meet(*rng.sample(buffers, 2))
-    places = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
-    assert set(places) == set(buffers)
-    ends = {buffer: place.byte_offset + buffer.size_bytes for buffer, place in places.items()}
-    for buffer, place in places.items():
-        assert place.byte_offset.value % buffer.alignment.value == 0
-        assert place.pool_info is SLOW or ends[buffer].value <= 60_000
+    found = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
+    assert set(found) == set(buffers)
+    ends = {buffer: made.byte_offset + buffer.size_bytes for buffer, made in found.items()}
+    for buffer, made in found.items():
+        assert made.byte_offset.value % buffer.alignment.value == 0
+        assert made.pool_info is SLOW or ends[buffer].value <= 60_000
         for other in buffer.conflicts:
-            if places[other].pool_info is place.pool_info:
-                apart = ends[other] <= place.byte_offset, ends[buffer] <= places[other].byte_offset
+            if found[other].pool_info is made.pool_info:
+                apart = ends[other] <= made.byte_offset, ends[buffer] <= found[other].byte_offset
                 assert any(map(bool, apart))
-    assert {place.pool_info.pool_name for place in places.values()} == {"fast", "slow"}
+    assert {made.pool_info.pool_name for made in found.values()} == {"fast", "slow"}
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_equal_buffers_are_placed_by_name(algorithm):
     a, b, c = buffers = [BufferInfo(name, 10, [SLOW]) for name in "abc"]
     meet(a, b), meet(b, c), meet(a, c)
-    places = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
-    assert [places[buffer].byte_offset for buffer in (c, b, a)] == [0, 10, 20]
+    found = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(buffers, 0)
+    assert [found[buffer].byte_offset for buffer in (c, b, a)] == [0, 10, 20]
 
 
 def test_what_fits_no_pool_or_is_no_buffer_is_told():
@@ -95,19 +95,19 @@ def planner():
 
 
 def test_a_registered_planner_places_a_models_tensors(planner):
-    asked = []
+    requests = []
 
     def one_after_the_other(buffers, memory_pressure):
-        places, offset = {}, 64
+        found, offset = {}, 64
         for buffer in buffers:
-            places[buffer] = PoolAllocation(buffer.pool_candidates[0], offset)
+            found[buffer] = PoolAllocation(buffer.pool_candidates[0], offset)
             offset += -(-buffer.size_bytes // 16) * 16
-        asked.append((len(buffers), memory_pressure, offset))
-        return places
+        requests.append((len(buffers), memory_pressure, offset))
+        return found
 
     planner("in_a_row", one_after_the_other)
     plan = built("in_a_row").program.plan
-    count, pressure, end = asked[0]
+    count, pressure, end = requests[0]
     assert count == len(plan.blocks) > 1
     assert plan.algorithm == "in_a_row"
     assert min(plan.offsets) == 64
@@ -117,7 +117,7 @@ def test_a_registered_planner_places_a_models_tensors(planner):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda buffers, pool: {}, "gave .* the place None"),
+        (lambda buffers, pool: {}, "gave .* the allocation None"),
         (lambda buffers, pool: {b: PoolAllocation(pool, 0) for b in buffers}, "while both live"),
         (lambda buffers, pool: {b: PoolAllocation(FAST, 0) for b in buffers}, "one of pool_cand"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import relay
+from slipway import relay, te, topi
 from slipway.contrib import graph_executor
 from slipway.errors import TypeInferenceError
 from slipway.relay.interpret import interpret
@@ -139,3 +139,47 @@ def test_simulated_quantisation_rounds_in_real_numbers(dtype, scales):
     assert relay.qnn.op.simulated_quantize(data, scales, zero, out_dtype="disable") is data
     with pytest.raises(TypeInferenceError, match="'int4' is not one of"):
         relay.qnn.op.simulated_quantize(data, scales, zero, out_dtype="int4")
+
+
+@pytest.mark.parametrize("name", list(topi.nn.SQNN_DTYPE_TO_CODE))
+@pytest.mark.parametrize("scales", [[0.25], [0.25, 0.5, 0.1]])
+def test_simulated_dtypes_and_numbers_of_scales_are_known_when_it_runs(name, scales):
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=(2, 3)) * 40).astype("float32")
+    x[0, 0] = 3e9
+    scale, zero = np.array(scales, "float32"), np.arange(len(scales)).astype("int32") + 3
+    data, code = relay.var("x", shape=(2, 3)), relay.var("code", shape=(), dtype="int32")
+    open_scale = relay.var("scale", shape=(relay.Any(),))
+    open_zero = relay.var("zero", shape=(relay.Any(),), dtype="int32")
+    whole = Q.simulated_quantize(data, open_scale, open_zero, 1, code)
+    back = Q.simulated_dequantize(whole, open_scale, open_zero, 1, code)
+    given = (x, scale, zero, np.int32(topi.nn.SQNN_DTYPE_TO_CODE[name]))
+    function = relay.Function([data, open_scale, open_zero, code], relay.Tuple([whole, back]))
+    wanted = [x, x]
+    if name != "disable":
+        info = np.iinfo(name)
+        steps = np.clip((np.round(x / scale) + zero).astype("float32"), info.min, info.max)
+        wanted = [steps, (steps - zero) * scale]
+    for found, expected in zip(interpret(function, *given), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_simulated_quantisation_of_tensors_chooses_its_dtype_when_it_runs():
+    x = te.placeholder((2, 4), name="x")
+    scale, zero = te.placeholder((4,), name="s"), te.placeholder((1,), "int32", "z")
+    code = te.placeholder((), "int32", "code")
+    out = topi.nn.simulated_quantize(x, code, scale, zero, axis=1)
+    back = topi.nn.simulated_dequantize(out, code, scale, zero, axis=1)
+    plan = te.create_schedule([out.op, back.op])
+    function = tvm.build(plan, [x, code, scale, zero, out, back])
+    data, scales = RNG.normal(size=(2, 4)).astype("float32"), np.arange(1, 5).astype("float32") / 9
+    made = [tvm.nd.array(np.zeros((2, 4), "float32")) for _ in range(2)]
+    for number, low, high in ((1, -128, 127), (2, 0, 255)):
+        values = (data, np.array(number, "int32"), scales, np.array([3], "int32"))
+        function(*map(tvm.nd.array, values), *made)
+        steps = np.clip(np.round(data / scales) + 3, low, high)
+        np.testing.assert_allclose(made[0].numpy(), steps, rtol=1e-6)
+        np.testing.assert_allclose(made[1].numpy(), (steps - 3) * scales, rtol=1e-6)
+    for bad in (relay.var("many", shape=(2,), dtype="int32"), relay.const(1.0)):
+        with pytest.raises(TypeInferenceError, match="a dtype is a name or one integer"):
+            Q.simulated_quantize(relay.var("y", shape=(2,)), 0.5, np.int32(0), out_dtype=bad)

@@ -48,6 +48,7 @@ def cases():
         lambda x, y: relay.reshape_like(x, y, 0, 2, 0, 1), [a, real(6, 9)], a.reshape(6, 4),
     )  # fmt: skip
     yield "slice_like", relay.slice_like, [a, real(1, 2, 4)], a[:1, :2]
+    yield "slice_like of fewer axes", relay.slice_like, [a, real(1, 2)], a[:1, :2]
     yield (
         "slice_like of axes",
         lambda x, y: relay.slice_like(x, y, axes=(-2,)), [a, real(9, 2, 9)], a[:, :2],
@@ -193,7 +194,8 @@ N = relay.var("n", shape=(2,), dtype="int32")
     ("build", "words"),
     [
         (lambda r: r.reshape_like(X, N), "'shape_like'.*cannot become"),
-        (lambda r: r.slice_like(X, N), "'shape_like'.*lacks an axis"),
+        (lambda r: r.slice_like(N, X), "'shape_like'.*has more axes than"),
+        (lambda r: r.slice_like(X, N, axes=(1,)), "'shape_like'.*lacks an axis"),
         (lambda r: r.collapse_sum_to(X, (5,)), "'shape'"),
         (lambda r: r.meshgrid([N], "yx"), "'indexing'.*'ij' or 'xy'"),
         (lambda r: r.unravel_index(X, (2,)), "'indices' must hold integers"),
@@ -205,7 +207,8 @@ N = relay.var("n", shape=(2,), dtype="int32")
         (lambda r: r.reverse_sequence(X, N, 1, 1), "'batch_axis'"),
         (lambda r: r.strided_set(X, N, [0], [1]), r"'v' must have the shape .*\(1, 3, 4\)"),
         (lambda r: r.sparse_to_dense(N, (2, 2), N), "'sparse_indices'.*2 axes"),
-        (lambda r: r.segment_sum(X, N), "'segment_ids' must be a constant"),
+        (lambda r: r.segment_sum(X, r.var("i", shape=(99,), dtype="int32"), 3), "the first axes"),
+        (lambda r: r.segment_sum(X, X, 3), "'segment_ids' must hold integers"),
         (lambda r: r.trilu(N, 0), "'data' must have at least 2 axes"),
         (lambda r: r.matrix_set_diag(X, N, 9), "'k' is 9"),
         (lambda r: r.matrix_set_diag(X, N, 0, "UP"), "'align'"),

@@ -137,3 +137,23 @@ def test_compositions_name_the_types_of_variables():
     relay.nn.deformable_conv2d(nhwc, o, k, kernel_size=(3, 3), channels=4, data_layout="NHWC",
                                kernel_layout="HWIO")  # fmt: skip
     assert [v.type_annotation.shape for v in (o, k)] == [(1, 5, 4, 18), (3, 3, 8, 4)]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2, 8])
+def test_kernels_of_convolutions_on_blocked_channels(groups, rank):
+    letters, window = "DHW"[3 - rank :], (3, 2, 1)[:rank]
+    x = relay.var("x", shape=(1, 2, *(6, 7, 8)[:rank], 4))
+    kind, inner = ("depthwise_conv", 1) if groups == 8 else ("conv", 4)
+    made = getattr(relay.nn, f"contrib_{kind}{rank}d_nchwc")
+    outer = 4 if groups == 8 else 2
+    options = {"data_layout": f"NC{letters}4c", "kernel_layout": f"OI{letters}{inner}i{outer}o",
+               "out_layout": f"NC{letters}{outer}c", "groups": groups}  # fmt: skip
+    y = made(x, relay.var("w"), channels=8, kernel_size=window, **options)
+    wanted = (8 // outer, max(2 // groups, 1), *window, inner, outer)
+    given, result = types_of(y)
+    assert given["w"] == wanted
+    typed = made(x, relay.var("w", shape=wanted), channels=8, kernel_size=window, **options)
+    assert result == typed.checked_type
+    with pytest.raises(TypeInferenceError, match="does not follow from its use"):
+        types_of(made(x, relay.var("w"), **options))

@@ -21,6 +21,10 @@ def nearest(image, scale):
 
 
 CASES = {
+    "segment_sum": (lambda x, i: relay.segment_sum(x, i), [X, ints(3, 1)],
+                    np.stack([0 * X[0], X[1], 0 * X[0], X[0]])),
+    "segments of the first slices": (lambda x, i, n: relay.segment_sum(x, i, n),
+                                     [X, ints(1), np.array(2)], np.stack([0 * X[0], X[0]])),
     "reshape": (lambda x, s: relay.reshape(x, s), [X, ints(0, -1)], X.reshape(2, 12)),
     "reshape, joined": (lambda x, s: relay.reshape(x, s), [X, ints(-3, 4)], X.reshape(6, 4)),
     "broadcast_to": (

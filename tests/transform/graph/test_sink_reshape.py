@@ -53,6 +53,20 @@ def test_elementwise_joins_the_product(epilogue, want):
     np.testing.assert_allclose(interpret(done, data), interpret(function, data), rtol=1e-6)
 
 
+@pytest.mark.parametrize("factors", [0.003, [0.001, 0.002, 0.003, 0.004, 0.005, 0.006]])
+def test_requantisation_joins_an_integer_product(factors):
+    """Else its sums, four bytes each, go to memory and back."""
+    x = relay.var("x", shape=(2, 4, 8), dtype="int8")
+    weight = relay.const(RNG.integers(-128, 128, (8, 6)).astype(np.int8))
+    sums = relay.qnn.op.dense_packed(relay.reshape(x, (8, 8)), weight)
+    scaled = relay.qnn.op.rescale_by(relay.reshape(sums, (2, 4, 6)), np.float64(factors))
+    function = IRModule.from_expr(relay.clip(scaled + relay.const(3), -128, 127))["main"]
+    done = simplify_expr(sink_reshape(function))
+    assert ["qnn.dense_packed", "qnn.rescale", "add", "clip"] in kernels(done)
+    data = RNG.integers(-128, 128, (2, 4, 8)).astype(np.int8)
+    np.testing.assert_array_equal(interpret(done, data), interpret(function, data))
+
+
 def test_a_bias_along_another_axis_stays():
     x = relay.var("x", shape=(2, 4, 8))
     function = IRModule.from_expr(product(x) + normal(4, 1))["main"]

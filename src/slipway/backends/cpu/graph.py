@@ -18,6 +18,7 @@ from slipway.backends.cpu.lowering.dot_pairs import (
     gains_in_parts,
     pair_instructions,
 )
+from slipway.backends.cpu.lowering.even_shifts import even_shifts
 from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.keep_blocks import keep_blocks
 from slipway.backends.cpu.lowering.layout_wish import layout_wish
@@ -34,6 +35,7 @@ from slipway.backends.cpu.lowering.plain_conv import stays_plain
 from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
 from slipway.relay.expr import Call, Function
 from slipway.target import Target
+from slipway.target.capability import capability_of
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.attention.fuse_attention import fuse_attention
@@ -186,6 +188,10 @@ def _blocks(setting: Setting) -> bool:
     return setting.runs(ALTER_LAYOUT)
 
 
+def _shifts_alike(target: Target | None) -> bool:
+    return target is not None and _is_llvm(target) and capability_of(target).shifts_alike()
+
+
 def _multiplies_bytes(setting: Setting) -> bool:
     return bool(packing_instructions(setting.target)) and _blocks(setting)
 
@@ -198,6 +204,7 @@ LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
     graph_pass("CutKernels", cut_kernels),
+    graph_pass("EvenShifts", even_shifts, lambda s: _shifts_alike(s.target)),
     graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),

@@ -125,7 +125,7 @@ def fma(target: Target, width: int = 1, temporaries: int = 0) -> MicroKernel:
     """
     if not _is_wasm(target):
         return MicroKernel(target, width, others=1 + temporaries)
-    product = 0 if target.has_feature("relaxed-simd") else 1
+    product = 1 if prefers_long_loops(target) else 0
     return MicroKernel(target, width, held=1, others=max(product, temporaries))
 
 
@@ -180,6 +180,40 @@ def choose_tile(
     sizes = sizes_of(rows)
     price = cost or (lambda tile: _relative(kernel, tile, sizes, chunks))
     return min((t for t in kernel.tiles(sizes[0], chunks) if legal(t)), key=price)
+
+
+def follows_lines(rows: int, width: int) -> bool:
+    """Return whether tiles of `rows` positions begin with lines of an image, or end with them.
+
+    Others would cross its edges at places that differ from tile to tile, so that each position
+    has an address of its own.
+    """
+    return rows % width == 0 or width % rows == 0
+
+
+def choose_line_tile(
+    kernel: MicroKernel,
+    lines: int,
+    width: int,
+    chunks: int,
+    *,
+    legal: Callable[[Tile], bool] = lambda tile: True,
+) -> Tile:
+    """Choose the tile for `lines` of `width` positions each, of whole lines or within one.
+
+    Where no tile of whole lines divides them, each line has last tiles that overlap.
+    """
+    positions = lines * width
+
+    def price(tile: Tile) -> float:
+        if follows_lines(tile.rows, width):
+            return kernel.all_cycles(tile, positions, chunks)
+        return lines * kernel.all_cycles(tile, width, chunks)
+
+    def fits(tile: Tile) -> bool:
+        return legal(tile) and (tile.rows <= width or tile.rows % width == 0)
+
+    return choose_tile(kernel, positions, chunks, legal=fits, cost=price)
 
 
 def sizes_of(rows: Any) -> tuple[int, ...]:
@@ -264,6 +298,14 @@ def vector_registers(target: Target) -> int:
 
 def _is_wasm(target: Target) -> bool:
     return target.parsed_triple.table == "wasm"
+
+
+def prefers_long_loops(target: Target) -> bool:
+    """Return whether instructions are what a step of a tile waits for, those of its loop included.
+
+    So it is in engines of WebAssembly, which unroll loops themselves, unless products are fused.
+    """
+    return _is_wasm(target) and not target.has_feature("relaxed-simd")
 
 
 def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) -> float:

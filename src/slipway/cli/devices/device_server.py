@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import server_names
 from slipway.cli.options import AsJson
 from slipway.cli.outputs import need_output
 from slipway.toolchain import native
@@ -19,6 +20,7 @@ def device_server(
         str,
         typer.Option(
             "--target",
+            autocompletion=server_names,
             help="aarch64-linux, armv7-linux, riscv64-linux, x86_64-linux or hexagon-linux.",
         ),
     ],

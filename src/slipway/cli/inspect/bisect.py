@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.connection import Connection
 from slipway.cli.demo.case import made_up_inputs
 from slipway.cli.inspect.bisect_repro import write_repro
@@ -46,7 +47,11 @@ def bisect(
     model: ModelFile,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="What to compile for; repeatable. [default: llvm]"),
+        typer.Option(
+            "--target",
+            autocompletion=target_names,
+            help="What to compile for; repeatable. [default: llvm]",
+        ),
     ] = None,
     inputs: Inputs = None,
     input_shapes: InputShapes = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.inspect.check_kernels import explained, print_explained
 from slipway.cli.model_file import (
     parse_bindings,
@@ -49,7 +50,9 @@ MEANINGS = {
 
 def check(
     model: ModelFile,
-    target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
+    target: Annotated[
+        str, typer.Option("--target", autocompletion=target_names, help="What it is to run on.")
+    ] = "llvm",
     input_shapes: InputShapes = None,
     dim: Dims = None,
     bind: Bindings = None,

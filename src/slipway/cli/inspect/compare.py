@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
 from slipway.cli.inspect.report import WantedDevice
@@ -39,7 +40,11 @@ def compare(
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="For model files; given twice, A's and B's. [default: llvm]"),
+        typer.Option(
+            "--target",
+            autocompletion=target_names,
+            help="For model files; given twice, A's and B's. [default: llvm]",
+        ),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="Run both there: HOST:PORT, or with --tracker a kind.")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
@@ -24,7 +25,9 @@ from slipway.errors import ArgumentValueError
 
 def explain(
     model: ModelFile,
-    target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
+    target: Annotated[
+        str, typer.Option("--target", autocompletion=target_names, help="What it is to run on.")
+    ] = "llvm",
     tuning_records: Annotated[
         Path | None, typer.Option(help="The choices of a search, which count before others.")
     ] = None,

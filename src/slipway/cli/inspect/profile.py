@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.connection import Connection
 from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.model_file import ModelOptions
@@ -40,9 +41,12 @@ def profile(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A model file, or an artifact: .tar or .so.")
     ],
-    target: Annotated[str, typer.Option("--target", help="What a model file is compiled for.")] = (
-        "llvm"
-    ),
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", autocompletion=target_names, help="What a model file is compiled for."
+        ),
+    ] = ("llvm"),
     input_shapes: InputShapes = None,
     dim: Dims = None,
     bind: Bindings = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import (
     ModelOptions,
@@ -72,7 +73,9 @@ DeviceName = Annotated[
 
 def report(
     model: ModelFile,
-    target: Annotated[str, typer.Option("--target", help="What it is compiled for.")] = "llvm",
+    target: Annotated[
+        str, typer.Option("--target", autocompletion=target_names, help="What it is compiled for.")
+    ] = "llvm",
     device: DeviceName = None,
     tracker: Annotated[
         str | None, typer.Option(help="The tracker, HOST:PORT, that has the device.")

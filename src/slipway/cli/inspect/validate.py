@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.connection import Connection
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.model_file import need_file, parse_bindings, parse_dims, parse_shapes
@@ -50,9 +51,12 @@ def validate(
             "labels only. [default: MODEL, where it is a model file]"
         ),
     ] = None,
-    target: Annotated[str, typer.Option("--target", help="What a model file is compiled for.")] = (
-        "llvm"
-    ),
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", autocompletion=target_names, help="What a model file is compiled for."
+        ),
+    ] = ("llvm"),
     min_top1: Annotated[
         float | None, typer.Option(min=0, max=1, help="Exit with 4 below this share of the labels.")
     ] = None,

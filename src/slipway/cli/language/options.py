@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipway.cli import console
+from slipway.cli.completions import target_names
 from slipway.cli.connection import Connection
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.outputs import need_output_folder
@@ -37,7 +38,10 @@ Caches = Annotated[
     ),
 ]
 Target = Annotated[
-    str | None, typer.Option("--target", help="What to compile for. [default: this machine]")
+    str | None,
+    typer.Option(
+        "--target", autocompletion=target_names, help="What to compile for. [default: this machine]"
+    ),
 ]
 NATIVE = "llvm -mcpu=native"
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
 from slipway.ir.instructions import async_copies
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS, cuda_function
 
 _PROLOGUE = (
     """#ifdef __CUDACC_RTC__ // NVRTC has no headers of C
@@ -70,7 +71,7 @@ CUDA = Dialect(
     function="static __device__ __forceinline__",
     restrict="__restrict__ ",
     dots=_DOTS,
-    has_warp_products=True,
+    products={name: cuda_function(entry) for name, entry in WARP_PRODUCTS.items()},
     shuffles={
         f"warp_shuffle{end}": f"__shfl{end}_sync({{mask}}, {{value}}, {{position}}, {{width}})"
         for end in ("", "_up", "_down")
@@ -86,7 +87,7 @@ HIP = replace(
     prologue=_PROLOGUE.replace(
         "__CUDACC_RTC__ // NVRTC has", "__HIPCC_RTC__ // hipRTC has"
     ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
-    has_warp_products=False,
+    products={},
     shuffles={
         f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{position}}, {{width}})"
         for end in ("", "_up", "_down")

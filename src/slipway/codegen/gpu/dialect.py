@@ -35,7 +35,8 @@ class Dialect:
       16 bits of a float16; None: they are arithmetic on integers
     - `dots`: defines ``slw_dot4_ss`` and so on (ir/instructions/dot4.py); None: they are spelled
       out
-    - `has_warp_products`: NVIDIA's instructions can be written in it
+    - `products`: functions, by name of a product of a warp (ir/instructions/warp_products.py,
+      simdgroup_products.py)
     - `shuffles`: spellings of the shuffles (ir/instructions/warp_shuffles.py), with ``{mask}``,
       ``{value}``, ``{position}`` and ``{width}``; {}: it has none
     - `copies`: defines ``slw_async_copy`` and so on (ir/instructions/async_copies.py)
@@ -62,7 +63,7 @@ class Dialect:
     reserved: frozenset[str] = frozenset()
     halves: str | None = None
     dots: str | None = None
-    has_warp_products: bool = False
+    products: Mapping[str, str] = field(default_factory=dict)
     shuffles: Mapping[str, str] = field(default_factory=dict)
     active: str = "0xffffffffu"
     dynamic_declared: str = ""

@@ -20,7 +20,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.instructions.dot4 import DOTS
-from slipway.ir.instructions.warp_products import WARP_PRODUCTS, symbol
+from slipway.ir.instructions.warp_products import symbol
 from slipway.ir.instructions.warp_shuffles import in_words, is_shuffle, width_of
 from slipway.ir.visit import children, post_order, walk
 
@@ -244,14 +244,15 @@ class KernelEmitter(CFunction):
         super()._evaluate(value)
 
     def _warp_product(self, node: E.Call) -> None:
-        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
-        if not self.dialect.has_warp_products:
+        name = node.args[0].value  # type: ignore[attr-defined]
+        if name not in self.dialect.products:
             raise CodegenError(
                 f"{self.name}: kernels in {self.dialect.name} have no product of a warp "
-                f"({entry.name}). Compile for CUDA, or without that intrinsic"
+                f"({name}). Compile for a target whose matrix units have it, or without that "
+                "intrinsic"
             )
-        self.helpers.add(f"{WARP_HELPER}{entry.name}")
-        self.line(f"{symbol(entry)}({', '.join(self.expr(a) for a in node.args[1:])});")
+        self.helpers.add(f"{WARP_HELPER}{name}")
+        self.line(f"{symbol(name)}({', '.join(self.expr(a) for a in node.args[1:])});")
 
     def _async(self, node: E.Call) -> None:
         if not self.dialect.copies:
@@ -343,8 +344,9 @@ class KernelEmitter(CFunction):
             if name in self.dialect.externs:
                 return f"{name}({', '.join(self.expr(a, lane) for a in arguments)})"
         if node.op in ("call_extern", "call_pure_extern", "call_llvm_intrin", "hardware"):
+            called = getattr(node.args[0], "value", node.args[0])
             raise CodegenError(
-                f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"
+                f"{self.name}: kernels in {self.dialect.name} cannot call {called!r}"
             )
         if node.op == "warp_activemask":
             return self.dialect.active

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
+from slipway.ir.instructions.simdgroup_products import SIMDGROUP_PRODUCTS, metal_function
+from slipway.ir.instructions.warp_products import symbol
 
 _PROLOGUE = (
     """#include <metal_stdlib>
@@ -54,6 +56,9 @@ METAL = Dialect(
         "warp_shuffle": "slw_shuffle({value}, {position}, {width}, slw_lane)",
         "warp_shuffle_up": "slw_shuffle_by({value}, -({position}), {width}, slw_lane)",
         "warp_shuffle_down": "slw_shuffle_by({value}, {position}, {width}, slw_lane)",
+    },
+    products={
+        name: metal_function(entry, symbol(name)) for name, entry in SIMDGROUP_PRODUCTS.items()
     },
     lane=", ushort slw_lane [[thread_index_in_simdgroup]]",
     exchange=_EXCHANGE,

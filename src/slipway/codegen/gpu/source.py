@@ -9,7 +9,6 @@ from slipway.codegen.c import spelling
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.kernel import COPY_HELPER, SHUFFLE_HELPER, WARP_HELPER, DeviceKernel
 from slipway.errors import CodegenError
-from slipway.ir.instructions.warp_products import WARP_PRODUCTS, cuda_function
 
 
 def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str) -> str:
@@ -24,7 +23,7 @@ def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str
     support = re.sub(r"^typedef (un)?signed .*\n", "", support, flags=re.M)  # in the prologue
     support = re.sub(r"^static (inline )?", f"{dialect.function} ", support, flags=re.M)
     parts = [support, *(kernel.text for kernel in listed)] if support else [k.text for k in listed]
-    parts = [cuda_function(WARP_PRODUCTS[n.removeprefix(WARP_HELPER)]) for n in products] + parts
+    parts = [dialect.products[n.removeprefix(WARP_HELPER)] for n in products] + parts
     text = "\n".join(parts)
     if dialect.halves is not None and re.search(r"\bslw_(from|to)_half\b", text):
         text = f"{dialect.halves}\n{text}"

@@ -7,7 +7,7 @@ from functools import partial
 
 from slipway.compiler.memory_plan import heuristics
 from slipway.compiler.memory_plan.block import Block, Pool
-from slipway.compiler.memory_plan.buffers import REGISTERED, BufferInfo, Places, PoolAllocation
+from slipway.compiler.memory_plan.buffers import REGISTERED, BufferInfo, Allocations, PoolAllocation
 from slipway.compiler.memory_plan.place import Placement
 from slipway.errors import ArgumentValueError, LoweringError
 from slipway.ir.expr import IntImm
@@ -34,7 +34,7 @@ _ORDERS: dict[str, Order] = {
 
 def place_buffers(
     order_of: Order, buffers: Sequence[BufferInfo], memory_pressure: int | IntImm
-) -> Places:
+) -> Allocations:
     """Place buffers in the order of a heuristic, each as low as it can lie.
 
     `memory_pressure`: the bytes at which the heuristic need not look for a better order.
@@ -68,8 +68,8 @@ def place_buffers(
             "further one as pool_candidates"
         )
     infos = list(pools.values())
-    places = zip(ordered, *found, strict=True)
-    return {buffer: PoolAllocation(infos[pool], offset) for buffer, offset, pool in places}
+    allocations = zip(ordered, *found, strict=True)
+    return {buffer: PoolAllocation(infos[pool], offset) for buffer, offset, pool in allocations}
 
 
 def _pools_of(buffers: Sequence[BufferInfo]) -> dict[str, PoolInfo]:

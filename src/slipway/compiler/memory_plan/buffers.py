@@ -104,22 +104,26 @@ def planned_by(
         met = zip(buffers, blocks, strict=True)
         buffer.set_conflicts([b for b, o in met if o is not block and o.meets(block)])
     bound = lower_bound(blocks) if blocks else 0
-    places = algorithm(buffers, bound)
-    if not isinstance(places, Mapping):
+    allocations = algorithm(buffers, bound)
+    if not isinstance(allocations, Mapping):
         raise ArgumentTypeError(
-            f"the memory planner {name!r} returned {type(places).__name__}: it returns a dict of a "
-            "PoolAllocation for each BufferInfo"
+            f"the memory planner {name!r} returned {type(allocations).__name__}: it returns a dict "
+            "of a PoolAllocation for each BufferInfo"
         )
     offsets, pool_of = [], []
     for buffer in buffers:
-        place = places.get(buffer)
-        if not isinstance(place, PoolAllocation) or place.pool_info.pool_name not in number_of:
+        allocation = allocations.get(buffer)
+        if (
+            not isinstance(allocation, PoolAllocation)
+            or allocation.pool_info.pool_name not in number_of
+        ):
             raise LoweringError(
-                f"the memory planner {name!r} gave {buffer.name_hint} the place {place!r}: it "
-                "returns a PoolAllocation in one of pool_candidates for each buffer"
+                f"the memory planner {name!r} gave {buffer.name_hint} the allocation "
+                f"{allocation!r}: it returns a PoolAllocation in one of pool_candidates for each "
+                "buffer"
             )
-        offsets.append(int(place.byte_offset))
-        pool_of.append(number_of[place.pool_info.pool_name])
+        offsets.append(int(allocation.byte_offset))
+        pool_of.append(number_of[allocation.pool_info.pool_name])
     size = _needed(blocks, offsets, pool_of)
     result = Plan(
         tuple(blocks), tuple(offsets), size, bound, name,

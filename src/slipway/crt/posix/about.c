@@ -29,7 +29,7 @@ typedef struct {
 } text;
 
 /* What does not fit any more is left out. */
-__attribute__((format(printf, 2, 3))) static void add(text *to, const char *format, ...) {
+__attribute__((format(__printf__, 2, 3))) static void add(text *to, const char *format, ...) {
   size_t room = sizeof to->bytes - to->used;
   va_list arguments;
   int size;

@@ -109,7 +109,7 @@ static void bind_caller(const int32_t *cpus, int32_t count) {
 
 slw_status slw_configure_threads(int32_t mode, int32_t num_threads, const int32_t *cpus,
                                  int32_t num_cpus) {
-  int32_t chosen[SLW_MAX_THREADS];
+  int32_t chosen[SLW_MAX_THREADS] = {0};
   int32_t count = 0;
   slw_status status = SLW_ERROR_ARGUMENT;
   if (num_threads >= 0 && num_threads <= SLW_MAX_THREADS) {

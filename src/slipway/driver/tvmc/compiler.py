@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from slipway.compiler.accelerators.libraries import (
+    partition_for_arm_compute_lib,
+    partition_for_bnns,
+    partition_for_cmsisnn,
+    partition_for_dnnl,
+)
 from slipway.compiler.relay_build import build
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
 from slipway.driver.tvmc.transform import convert_graph_layout, convert_to_mixed_precision
 from slipway.errors import NotAvailableError, did_you_mean
+from slipway.ir.function import IRModule
 from slipway.ir.memory_pools import WorkspaceMemoryPools
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.relay.backend import Executor, Runtime
@@ -77,8 +84,11 @@ def compile_model(
                 f"dump_code names {name!r}, not one of {', '.join(DUMPS)}."
                 f"{did_you_mean(name, DUMPS)}"
             )
-    chosen = Target(with_options(str(target), additional_target_options), host=target_host)
+    rest, libraries = _without_libraries(str(target))
+    chosen = Target(with_options(rest, additional_target_options), host=target_host)
     module = tvmc_model.mod
+    for partition in libraries:
+        module = partition(module, tvmc_model.params)
     configs = dict(_config(text) for text in pass_context_configs or ())
     if tuning_records:
         configs["schedules.records"] = tuning_records
@@ -124,6 +134,27 @@ def compile_model(
         text = str(module) if name == "relay" else factory.get_lib().get_source(name)
         path.with_name(f"{path.name}.{name}").write_text(text, encoding="utf-8")
     return TVMCPackage(str(path))
+
+
+# Targets of TVM that take parts of a model for a library, with what does so.
+_LIBRARIES: dict[str, Callable[..., IRModule]] = {
+    "bnns": partition_for_bnns,
+    "cmsis-nn": partition_for_cmsisnn,
+    "compute-library": partition_for_arm_compute_lib,
+    "dnnl": partition_for_dnnl,
+}
+
+
+def _without_libraries(target: str) -> tuple[str, list[Callable[..., IRModule]]]:
+    """Return the target without libraries before it, ``cmsis-nn,c``, and what they would take."""
+    found = []
+    while (first := target.partition(","))[1] and first[0].split():
+        partition = _LIBRARIES.get(first[0].split()[0])
+        if partition is None:
+            break
+        found.append(partition)
+        target = first[2].strip()
+    return target, found
 
 
 def with_options(target: str, options: Mapping[str, Mapping[str, Any]] | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import ModelError
-from slipway.runtime.array_file import MIN_BYTES, Array, range_of
+from slipway.runtime.arrays.array_file import MIN_BYTES, Array, range_of
 
 EXTERNAL = 1  # TensorProto.DataLocation
 

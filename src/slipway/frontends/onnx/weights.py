@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from slipway.runtime.array_file import MIN_BYTES, range_of
+from slipway.runtime.arrays.array_file import MIN_BYTES, range_of
 
 Array = np.ndarray[Any, Any]
 GRAPH, INITIALIZER, RAW_DATA, DATA_LOCATION = 7, 5, 9, 14

@@ -34,13 +34,31 @@ _FETCHED = 8  # bytes of a row that a thread fetches
 
 
 @dataclass(frozen=True)
+class SumsLayout:
+    """Which part of a warp's sums, `warp_rows` x `warp_columns`, is a thread's: `rows` x `columns`.
+
+    Its number says its part: of the row's number the high digits, of the column's the high ones,
+    then the low digits of both; `low_rows` and `low_columns` is how many values the low ones have.
+    """
+
+    rows: int
+    columns: int
+    warp_rows: int
+    warp_columns: int
+    low_rows: int
+    low_columns: int
+
+
+_LAYOUT = SumsLayout(ROWS, COLUMNS, 16, 8, 8, 4)
+
+
+@dataclass(frozen=True)
 class WarpProduct:
     """One instruction; `llvm` is the end of LLVM's name, `ptx` of the assembler's.
 
     `operand` is the type that LLVM's intrinsic takes for four bytes of `a` and `b`.  It takes
     `halves` of the depth, and `rows`, at once.  Below sm_N, N the `lowest_version`, there is none;
-    `parts` is the instruction of which several are this one below sm_80, `None` where there is
-    none.
+    `parts` is the instruction of which several are this one below sm_80, or None.
     """
 
     name: str
@@ -54,6 +72,16 @@ class WarpProduct:
     halves: int = 2
     rows: int = ROWS
     parts: WarpProduct | None = None
+
+    @property
+    def layout(self) -> SumsLayout:
+        """Which sums are a thread's."""
+        return _LAYOUT
+
+    @property
+    def pads(self) -> tuple[int, int]:
+        """Bytes between rows of panels: banks of four threads' rows and columns."""
+        return 16, 32
 
     @property
     def fetched(self) -> int:
@@ -100,9 +128,9 @@ def warp_product(a_dtype: str, b_dtype: str, c_dtype: str) -> WarpProduct | None
     return None
 
 
-def symbol(entry: WarpProduct) -> str:
-    """Return the name of the function that does it in CUDA C."""
-    return "slw_warp_" + entry.name.replace(".", "_")
+def symbol(name: str) -> str:
+    """Return the name of the function that computes a product."""
+    return "slw_warp_" + name.replace(".", "_")
 
 
 def instruction(entry: WarpProduct, version: int) -> WarpProduct:
@@ -145,8 +173,8 @@ def emit_llvm(
             for number in range(COLUMNS * entry.rows):
                 value = put(f"extractvalue {result} {made}, {number}")
                 sums[row + number // COLUMNS][number % COLUMNS] = value
-    for places, values in zip(cells, sums, strict=True):
-        for cell, value in zip(places, values, strict=True):
+    for cells_of_row, values in zip(cells, sums, strict=True):
+        for cell, value in zip(cells_of_row, values, strict=True):
             do(f"store {of} {value}, ptr {cell}, align 4")
 
 
@@ -166,8 +194,8 @@ def cuda_function(entry: WarpProduct) -> str:
         )
     return (
         f"#ifndef SLW_WARP_PRODUCTS\n"
-        f"static __device__ __forceinline__ void {symbol(entry)}(const void* a0, const void* a1, "
-        f"const void* b, {of}* c0, {of}* c1) {{\n"
+        f"static __device__ __forceinline__ void {symbol(entry.name)}(const void* a0, "
+        f"const void* a1, const void* b, {of}* c0, {of}* c1) {{\n"
         "  const unsigned *p = (const unsigned*)a0, *q = (const unsigned*)a1;\n"
         f"  const unsigned *s = (const unsigned*)b;\n{lines}}}\n#endif\n"
     )

@@ -12,6 +12,7 @@ a ``__str__`` of its own; every other one prints as ``ClassName(field=value, ...
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from slipway import dtypes
@@ -140,7 +141,7 @@ class _Printer:
             case E.FloatImm():
                 return [f"{node.value:.9g}{_tag(node.dtype)}"]
             case E.StringImm():
-                return [repr(node.value)]
+                return [json.dumps(node.value, ensure_ascii=False)]
             case E.Div() if dtypes.is_float(node.dtype):
                 return _bracketed([(node.a, 7), " / ", (node.b, 8)], level > 7)
             case E.Div():

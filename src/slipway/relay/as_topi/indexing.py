@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.relay import op_registry
 from slipway.relay.ops.tensor import arithmetic, indexing
+from slipway.relay.ops.tensor import einsum as by_labels
 from slipway.relay.over_tensors import over_tensors
 
 if TYPE_CHECKING:
@@ -13,10 +14,15 @@ if TYPE_CHECKING:
     from slipway.te.tensor import Tensor
 
 __all__ = [
-    "fixed_point_multiply", "invert_permutation", "layout_transform", "matrix_set_diag",
-    "reinterpret", "scatter", "scatter_add", "scatter_nd", "searchsorted", "sliding_window",
-    "sparse_to_dense", "strided_set",
+    "einsum", "fixed_point_multiply", "invert_permutation", "layout_transform",
+    "matrix_set_diag", "reinterpret", "scatter", "scatter_add", "scatter_nd", "searchsorted",
+    "sliding_window", "sparse_to_dense", "strided_set",
 ]  # fmt: skip
+
+
+def einsum(subscripts: str, *operand: Tensor) -> Any:
+    """Return the sums of products that numpy.einsum gives."""
+    return over_tensors(by_labels.einsum)(list(operand), subscripts)
 
 
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Any:

@@ -9,6 +9,7 @@ from slipway.relay import op_registry
 from slipway.relay.ops.image import regions, resize
 from slipway.relay.ops.nn import loss, space, spread
 from slipway.relay.over_tensors import over_tensors
+from slipway.relay.qnn import simulated
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
     from slipway.te.tensor import Tensor
 
 __all__ = [
+    "SQNN_CODE_TO_DTYPE", "SQNN_DTYPE_TO_CODE",
     "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc", "conv2d_NCHWc_int8",
     "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "correlation_nchw", "deformable_conv2d_nchw",
     "depth_to_space", "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
     "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_transpose_nchw", "layout_transform",
-    "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "space_to_batch_nd", "space_to_depth",
-    "upsampling", "upsampling3d",
+    "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "simulated_dequantize",
+    "simulated_quantize", "space_to_batch_nd", "space_to_depth", "upsampling", "upsampling3d",
 ]  # fmt: skip
+
+SQNN_DTYPE_TO_CODE = dict(simulated.CODES)
+SQNN_CODE_TO_DTYPE = {code: name for name, code in simulated.CODES.items()}
 
 
 def _over(name: str) -> Any:
@@ -37,6 +42,30 @@ def correlation_nchw(
     return _over("correlation")(
         data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply
     )
+
+
+def simulated_quantize(
+    data: Tensor,
+    out_dtype: Tensor | str,
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    axis: int = -1,
+) -> Any:
+    """Return what data is quantised, as real numbers; SQNN_DTYPE_TO_CODE says what dtypes mean."""
+    quantize = over_tensors(simulated.simulated_quantize)
+    return quantize(data, output_scale, output_zero_point, axis, out_dtype)
+
+
+def simulated_dequantize(
+    data: Tensor,
+    in_dtype: Tensor | str,
+    input_scale: Tensor,
+    input_zero_point: Tensor,
+    axis: int = -1,
+) -> Any:
+    """Return (data - zero point) * scale, or the data where `in_dtype` says "disable"."""
+    dequantize = over_tensors(simulated.simulated_dequantize)
+    return dequantize(data, input_scale, input_zero_point, axis, in_dtype)
 
 
 def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Any:

@@ -111,6 +111,7 @@ __all__ = [
 ]
 
 _OF_GRAPHS = "slipway.relay.as_topi.nn"
+_HOMES = {"SQNN_CODE_TO_DTYPE": _OF_GRAPHS, "SQNN_DTYPE_TO_CODE": _OF_GRAPHS}  # of constants
 
 
 def __getattr__(name: str) -> typing.Any:

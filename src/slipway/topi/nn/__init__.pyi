@@ -1,5 +1,7 @@
 """What type checkers see of slipway.topi.nn; written by tools/stubs.py."""
 
+from slipway.relay.as_topi.nn import SQNN_CODE_TO_DTYPE as SQNN_CODE_TO_DTYPE
+from slipway.relay.as_topi.nn import SQNN_DTYPE_TO_CODE as SQNN_DTYPE_TO_CODE
 from slipway.relay.as_topi.nn import batch_to_space_nd as batch_to_space_nd
 from slipway.relay.as_topi.nn import conv1d_transpose_ncw as conv1d_transpose_ncw
 from slipway.relay.as_topi.nn import conv2d_NCHWc as conv2d_NCHWc
@@ -21,6 +23,8 @@ from slipway.relay.as_topi.nn import mirror_pad as mirror_pad
 from slipway.relay.as_topi.nn import nll_loss as nll_loss
 from slipway.relay.as_topi.nn import pool1d as pool1d
 from slipway.relay.as_topi.nn import pool3d as pool3d
+from slipway.relay.as_topi.nn import simulated_dequantize as simulated_dequantize
+from slipway.relay.as_topi.nn import simulated_quantize as simulated_quantize
 from slipway.relay.as_topi.nn import space_to_batch_nd as space_to_batch_nd
 from slipway.relay.as_topi.nn import space_to_depth as space_to_depth
 from slipway.relay.as_topi.nn import upsampling as upsampling
@@ -76,6 +80,8 @@ from slipway.topi.sparse.products import sparse_dense_sp_rhs as sparse_dense_sp_
 from slipway.topi.sparse.products import sparse_transpose as sparse_transpose
 
 __all__ = [
+    "SQNN_CODE_TO_DTYPE",
+    "SQNN_DTYPE_TO_CODE",
     "adaptive_pool",
     "batch_matmul",
     "batch_norm",
@@ -140,6 +146,8 @@ __all__ = [
     "scale_shift_nchw",
     "scale_shift_nhwc",
     "sigmoid",
+    "simulated_dequantize",
+    "simulated_quantize",
     "softmax",
     "space_to_batch_nd",
     "space_to_depth",

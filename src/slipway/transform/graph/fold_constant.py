@@ -16,7 +16,7 @@ from slipway.relay.interpret import evaluate_call
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType, flatten, is_open
 from slipway.relay.visit import post_order, rewrite
-from slipway.runtime.array_file import in_file, release
+from slipway.runtime.arrays.array_file import in_file, release
 
 # A result larger than this stays a computation unless its inputs are as large: a broadcast
 # constant belongs into the kernel, not into the parameter file.

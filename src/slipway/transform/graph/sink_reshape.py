@@ -18,6 +18,8 @@ from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.visit import rewrite
 from slipway.transform.graph.simplify_expr import RESHAPES
 
+RESCALE = "qnn.rescale"  # whose factors, where there are several, lie along some axis
+
 
 def sink_reshape(function: Function) -> Function:
     """Return `function` with reshapes of products moved after their elementwise consumers."""
@@ -39,7 +41,7 @@ class _SinkReshape:
         if pattern == OpPattern.OUT_ELEMWISE_FUSABLE:
             self._note(expr)
             return None
-        if not op_registry.is_pointwise(expr):
+        if not op_registry.is_pointwise(expr) and not is_call_of(expr, RESCALE):
             return None
         if any(id(a) in self.products and a.type == expr.type for a in expr.args):
             self._note(expr)

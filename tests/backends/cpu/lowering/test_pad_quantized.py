@@ -126,3 +126,16 @@ def test_factors_of_channels_and_windows_keep_the_padding():
     names = same(conv(padded, 2, 2, 13, 16), (1, 7, 8, 8))
     assert names.count("qnn.contrib_conv2d_packed") == 2
     assert "strided_slice" not in names
+
+
+@pytest.mark.parametrize("filters", [2, 7, 8, 16])
+def test_filters_of_one_channel_are_a_convolution(filters):
+    """The first layer of person_detect; one of its eight filters is dead and taken out."""
+    x = relay.var("x", shape=(2, 9, 7, 1), dtype="int8")
+    by_channel = op_registry.make("qnn.depthwise_conv2d_nhwc")
+    first = by_channel(
+        x, weights(3, 3, filters), strides=(2, 1), padding=(0, 1, 2, 1), pad_value=-5
+    )
+    body = by_channel(requantised(first), weights(3, 3, filters), padding=(1, 1, 1, 1))
+    names = same(relay.add(body, relay.const(np.int32(3))), (2, 9, 7, 1))
+    assert "qnn.contrib_conv2d_packed" in names

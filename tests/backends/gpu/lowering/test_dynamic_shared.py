@@ -126,8 +126,8 @@ KB_OF_LAUNCHES = {
 def test_an_architecture_has_more_for_launches(arch):
     target, kb = Target(f"cuda -arch={arch}", host="llvm"), KB_OF_LAUNCHES[arch]
     built(*mirrored(kb * 256), target)
-    words = rf"kernel_kernel0 uses {kb + 1} KB .* has {kb} KB for a block.*shared.dyn"
-    with pytest.raises(CodegenError, match=words):
+    message = rf"kernel_kernel0 uses {kb + 1} KB .* has {kb} KB for a block.*shared.dyn"
+    with pytest.raises(CodegenError, match=message):
         built(*mirrored((kb + 1) * 256), target)
 
 

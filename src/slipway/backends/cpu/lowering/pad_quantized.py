@@ -5,6 +5,7 @@
 
 The slice then moves below the elementwise operators that follow, so that requantisation stays in
 the product's kernel, and into the next product, whose weights get zeros for channels that are none.
+A depthwise convolution of one channel with several filters is an ordinary one.
 Without vectors of channels an instruction on several products cannot be used at all, which costs
 more than ten times what is multiplied with zeros here.
 """
@@ -163,7 +164,11 @@ class _PadChannels:
         attrs: Any = call.attrs
         known = self.padded.get(id(data))
         if is_call_of(call, DEPTHWISE):
-            return self._depthwise(call, known, weight.array)
+            if data.tensor_type.shape[-1] != 1 or weight.array.shape[-1] == 1:
+                return self._depthwise(call, known, weight.array)
+            weight = Constant(np.asarray(weight.array[:, :, None]))  # all filters read one channel
+            call = op_registry.get(CONV)(data, weight, attrs=attrs, span=call.span)
+            return self._product(call) or call
         grouped = is_call_of(call, CONV) and attrs.groups > 1
         kernel = weight.array
         read = data

@@ -106,15 +106,25 @@ def image_tiles(
     shared: bool,
     rows_first: bool = False,
     tail: str = "shift",
+    line: int = 0,
 ) -> te.IterVar:
     """Cut the positions `position` of images into parts, and those into tiles; return their loop.
+
+    Parts are of whole lines, and tiles within one, where there is a `line`: its positions.
 
     `around` are the loops of images and of panels, `vectors` that of the vectors of a panel.  All
     panels of a part are computed before the next part.  Cores share the tiles of all of them.
     """
     image, panel = around
-    p_part, p_tiles = stage.split(stage.fuse(*position), factor=part, tail=tail)
-    p_outer, p_inner = stage.split(p_tiles, factor=rows, tail=tail)
+    if line:
+        *lines, x = position
+        p_part, y = stage.split(stage.fuse(*lines), factor=max(1, part // line), tail=tail)
+        x_outer, p_inner = stage.split(x, factor=rows, tail=tail)
+        stage.reorder(y, x_outer)
+        p_outer = stage.fuse(y, x_outer)
+    else:
+        p_part, p_tiles = stage.split(stage.fuse(*position), factor=part, tail=tail)
+        p_outer, p_inner = stage.split(p_tiles, factor=rows, tail=tail)
     unrolled = [p_inner, vectors] if rows_first else [vectors, p_inner]
     register_tile(stage, [image, p_part, panel, p_outer], unrolled, lane)
     task = stage.fuse(image, p_part, panel)

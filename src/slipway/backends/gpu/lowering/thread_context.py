@@ -8,8 +8,11 @@ from typing import Protocol
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.instructions.async_copies import GROUPING
+from slipway.ir.visit import walk
 
 TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y", "threadIdx.x")
+_TOGETHER = ("warp_product", *GROUPING)
 
 
 @dataclass(frozen=True)
@@ -61,3 +64,8 @@ def tag_of(loop: S.For, name: str) -> str:
 def is_shared(scope: str) -> bool:
     """Return whether the threads of a block share memory of a scope."""
     return scope.startswith("shared") or scope == "warp"
+
+
+def is_together(node: S.Stmt) -> bool:
+    """Return whether `node` has an instruction that all do: of a warp, or for what they fill."""
+    return any(isinstance(n, E.Call) and n.op in _TOGETHER for n in walk(node))

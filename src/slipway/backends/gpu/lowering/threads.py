@@ -32,7 +32,13 @@ from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outsid
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.one_writer import need_one_writer
 from slipway.backends.gpu.lowering.swizzle import swizzle_of
-from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, is_shared, tag_of
+from slipway.backends.gpu.lowering.thread_context import (
+    TAGS,
+    ThreadContext,
+    is_shared,
+    is_together,
+    tag_of,
+)
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
 from slipway.backends.gpu.warps import exchanging_threads
 from slipway.codegen.gpu.dynamic_shared import SCOPE as DYNAMIC
@@ -41,7 +47,6 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
-from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import children, map_children, substitute, walk
 from slipway.target import Target
@@ -50,7 +55,6 @@ if TYPE_CHECKING:
     from slipway.ir.node import Node
 
 
-_TOGETHER = ("warp_product", *GROUPING)
 ONE_THREAD = "one_thread"  # attribute of a function whose unbound loops may be one thread's
 
 
@@ -77,11 +81,6 @@ def thread_loops(node: S.Stmt) -> list[S.For]:
 def has_threads(node: S.Stmt) -> bool:
     """Return whether there is a loop over threads in `node`."""
     return any(is_thread_loop(n) for n in walk(node))
-
-
-def is_together(node: S.Stmt) -> bool:
-    """Return whether `node` has an instruction that all do: of a warp, or for what they fill."""
-    return any(isinstance(n, E.Call) and n.op in _TOGETHER for n in walk(node))
 
 
 def _classic_extents(node: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from slipway.backends.gpu.lowering.thread_context import is_together
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -127,7 +128,7 @@ class _Inward:
                 f"the vthread {self.loop.loop_var.name} decides which threads take part in a loop "
                 "inside it: bind it outside of what the threads of a block fill together"
             )
-        if conditions:
+        if conditions and not is_together(node):  # else all threads of a warp come to it
             node = S.IfThenElse(ops.all_of(list(conditions)), node)
         # Each place has a variable of its own: every variable is defined once.
         var = E.Var(self.loop.loop_var.name, self.loop.loop_var.dtype)

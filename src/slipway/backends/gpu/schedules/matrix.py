@@ -1,10 +1,12 @@
-"""Products and convolutions on NVIDIA's matrix units (``mma.sync``), from sm_75 on.
+"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``), from sm_75 on, and Apple's.
 
 As `shared.py` does it, a block computes a tile of the output from panels in shared memory; its
 warps divide the tile, and a warp adds products of whole matrices of 16 x 32 bytes by 32 bytes x 8
 to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
 
     float16, bfloat16 -> float32        int8, uint8 -> int32
+
+Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`).
 
 Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
 that the threads of a warp fetch eight bytes each from different banks.
@@ -22,13 +24,22 @@ from slipway import dtypes, te
 from slipway.backends.gpu.banks import at_once, parts_beside, rows_apart
 from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
-from slipway.backends.gpu.schedules.shared import Sizes, panel_product, product_sizes
+from slipway.backends.gpu.schedules.shared import (
+    Sizes,
+    any_product_sizes,
+    panel_product,
+    steps_beside,
+)
 from slipway.backends.gpu.schedules.shared_conv import Geometry, conv_operands
-from slipway.backends.gpu.schedules.warp_product import product_of_target, warp_intrinsic
+from slipway.backends.gpu.schedules.warp_product import (
+    MatrixProduct,
+    product_of_target,
+    warp_intrinsic,
+)
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP, WarpProduct, warp_product
+from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
@@ -40,7 +51,7 @@ _BLOCKS = (32, 64, 128)
 _TILES = (2, 4, 8)
 _WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
 _PANEL_BYTES = 64  # of a panel's row
-_LEFT_PAD, _RIGHT_PAD = 16, 32  # bytes between rows: banks of four threads' rows and columns
+_PADS = {"cuda": (16, 32), "metal": (32, 16)}  # bytes between rows of panels, at most
 _FETCHED_BYTES = 16  # by a thread from global memory at once
 
 
@@ -71,7 +82,7 @@ def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
     found = []
     for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES):
         knobs = MatrixKnobs(*values)
-        left, right = _PANEL_BYTES + _LEFT_PAD, _PANEL_BYTES + _RIGHT_PAD
+        left, right = (_PANEL_BYTES + pad for pad in _PADS[target.kind.name])
         shared = knobs.block_rows * left + knobs.block_columns * right
         most = min(most_threads(target), ANY_GPU.most_threads)
         fits = 0 < knobs.threads <= most and shared <= shared_bytes(target)
@@ -108,14 +119,14 @@ class MatrixSides:
     right: Element
 
 
-def _entry(in_types: Sequence[Any], out: str, target: Target, swap: bool) -> WarpProduct | None:
+def _entry(in_types: Sequence[Any], out: str, target: Target, swap: bool) -> MatrixProduct | None:
     first, second = (t.dtype for t in in_types[:2])
     return product_of_target(target, *((second, first) if swap else (first, second)), out)
 
 
 def _product_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
-    sizes = product_sizes(in_types, attrs)
-    return None if sizes is None else (sizes, False)
+    sizes = any_product_sizes(in_types, attrs)
+    return None if sizes is None or len(in_types[0].shape) > 3 else (sizes, False)
 
 
 def _conv_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
@@ -131,8 +142,6 @@ def _sizes_of(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
 
 def applies(attrs: Attrs | None, in_types: Sequence[Any], target: Target) -> bool:
     """Return whether the target's matrix units compute a call, and it is worth their tiles."""
-    if target.kind.name != "cuda":
-        return False
     found = _sizes_of(attrs, in_types)
     if found is None:
         return False
@@ -172,7 +181,9 @@ def _space(problem: Problem) -> dict[str, Sequence[Any]]:
 # -- the stages ------------------------------------------------------------------------------------
 
 
-def _stages(sizes: Sizes, sides: MatrixSides, entry: WarpProduct, knobs: MatrixKnobs) -> te.Tensor:
+def _stages(
+    sizes: Sizes, sides: MatrixSides, entry: MatrixProduct, knobs: MatrixKnobs
+) -> te.Tensor:
     """Return the product of panels that are padded with zeros to whole tiles."""
     depth = _round_up(sizes.depth, _PANEL_BYTES // dtypes.bytes_of(entry.a_dtype))
 
@@ -212,20 +223,23 @@ def compute_matrix(
     problem: Problem, inputs: Sequence[te.Tensor], knobs: MatrixKnobs
 ) -> list[te.Tensor]:
     """The stages of a dense layer or a batch of products."""
-    sizes = product_sizes(problem.in_types, problem.attrs)
+    sizes = any_product_sizes(problem.in_types, problem.attrs)
     (out,) = problem.out_types
     entry = _entry(problem.in_types, out.dtype, problem.target, False)
     assert sizes is not None
     assert entry is not None
 
-    def element(of: te.Tensor) -> Element:
-        if of.ndim == 2:
-            return lambda g, i, k: of(i, k)
-        alone = ops.as_int(of.shape[0]) == 1
-        return lambda g, i, k: of(0 if alone else g, i, k)
+    def element(of: te.Tensor, by_step: bool) -> Element:
+        alone = of.ndim == 3 and ops.as_int(of.shape[0]) == 1
 
-    left, right = inputs
-    products = _stages(sizes, MatrixSides(element(left), element(right)), entry, knobs)
+        def at(g: PrimExpr, i: PrimExpr, k: PrimExpr) -> Any:
+            batch = [0 if alone else g] if of.ndim == 3 else []
+            return of(*batch, *((i, k) if by_step else (k, i)))
+
+        return at
+
+    sides = MatrixSides(*map(element, inputs, steps_beside(problem.attrs)))
+    products = _stages(sizes, sides, entry, knobs)
 
     def at(*index: PrimExpr) -> Any:
         return products(*([0] * (3 - len(index))), *index)
@@ -259,7 +273,12 @@ def _schedule(
         return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
     schedule, out, products, panels = found
     batch, rows, columns = _sides(schedule, out, problem)
-    _Tiles(schedule, out, products, knobs).bind(batch, rows, columns, panels, _fetches(problem))
+    first, second = (t.dtype for t in products.op.input_tensors)
+    entry = product_of_target(problem.target, first, second, products.dtype)
+    assert entry is not None
+    _Tiles(schedule, out, products, knobs, entry).bind(
+        batch, rows, columns, panels, _fetches(problem)
+    )
     return schedule
 
 
@@ -300,16 +319,23 @@ def _fetches(problem: Problem) -> tuple[Fetch, Fetch]:
         run = geometry.columns_by_step and geometry.kernel["I"] % together == 0
         pair = Fetch(geometry.columns_by_step, together if run else 1), weights
         return pair[::-1] if swap else pair
-    return Fetch(True, together), Fetch(True, together)
+    left, right = steps_beside(problem.attrs)
+    return Fetch(left, together if left else 1), Fetch(right, together if right else 1)
 
 
 class _Tiles:
     """The loops of a product whose warps each have a part of a block's tile."""
 
     def __init__(
-        self, schedule: te.Schedule, out: te.Tensor, products: te.Tensor, knobs: MatrixKnobs
+        self,
+        schedule: te.Schedule,
+        out: te.Tensor,
+        products: te.Tensor,
+        knobs: MatrixKnobs,
+        entry: MatrixProduct,
     ) -> None:
         self.schedule, self.out, self.products, self.knobs = schedule, out, products, knobs
+        self.entry, self.layout = entry, entry.layout
         self.warp, self.lane = te.thread_axis("threadIdx.y"), te.thread_axis("threadIdx.x")
 
     def bind(
@@ -321,16 +347,19 @@ class _Tiles:
         fetches: Sequence[Fetch],
     ) -> None:
         """Bind the loops to blocks, warps and threads, and compute the rest in them."""
-        stage, knobs = self.schedule[self.out], self.knobs
+        stage, knobs, of = self.schedule[self.out], self.knobs, self.layout
         block_y, rows = stage.split(rows, factor=knobs.block_rows)
-        rows, row = stage.split(rows, factor=ROWS)
-        rows, group = stage.split(rows, factor=_WARP_ROWS // ROWS)
-        down, warp_y = stage.split(rows, nparts=knobs.rows // ROWS)
+        rows, row = stage.split(rows, factor=of.rows)
+        rows, low_row = stage.split(rows, factor=of.low_rows)
+        rows, high_row = stage.split(rows, factor=of.warp_rows // of.rows // of.low_rows)
+        down, warp_y = stage.split(rows, nparts=knobs.rows // of.rows)
         block_x, columns = stage.split(columns, factor=knobs.block_columns)
-        columns, column = stage.split(columns, factor=COLUMNS)
-        columns, member = stage.split(columns, factor=_WARP_COLUMNS // COLUMNS)
-        across, warp_x = stage.split(columns, nparts=knobs.columns // COLUMNS)
-        parts = (down, across, warp_y, warp_x, group, member, row, column)
+        columns, column = stage.split(columns, factor=of.columns)
+        columns, low = stage.split(columns, factor=of.low_columns)
+        columns, high = stage.split(columns, factor=of.warp_columns // of.columns // of.low_columns)
+        across, warp_x = stage.split(columns, nparts=knobs.columns // of.columns)
+        lane_axes = (high_row, high, low_row, low)
+        parts = (down, across, warp_y, warp_x, *lane_axes, row, column)
         stage.reorder(*batch, block_y, block_x, *parts)
         if batch:
             each = batch[0] if len(batch) == 1 else stage.fuse(*batch)
@@ -339,21 +368,19 @@ class _Tiles:
         stage.bind(block_x, te.thread_axis("blockIdx.x"))
         for strip in (down, across):
             stage.bind(strip, te.thread_axis("vthread"))
-        warp, lane = stage.fuse(warp_y, warp_x), stage.fuse(group, member)
+        warp, lane = stage.fuse(warp_y, warp_x), stage.fuse(*lane_axes)
         stage.bind(warp, self.warp)
         stage.bind(lane, self.lane)
         stage.unroll(row)
         stage.unroll(column)
         outer = self._sum_up(lane)
-        pads, counts = (_LEFT_PAD, _RIGHT_PAD), (knobs.block_rows, knobs.block_columns)
+        pads, counts = self.entry.pads, (knobs.block_rows, knobs.block_columns)
         for panel, pad, fetch, count in zip(panels, pads, fetches, counts, strict=True):
             self._share(panel, outer, pad, fetch, count)
 
     def _sum_up(self, lane: te.IterVar) -> te.IterVar:
         """Compute a thread's sums in its registers; return the loop over panels."""
-        first, second = (t.dtype for t in self.products.op.input_tensors)
-        entry = warp_product(first, second, self.products.dtype)
-        assert entry is not None
+        entry = self.entry
         stage = self.schedule[self.products]
         stage.set_scope("local")
         stage.compute_at(self.schedule[self.out], lane)
@@ -361,8 +388,8 @@ class _Tiles:
         (step,) = stage.op.reduce_axis
         outer, step = stage.split(step, factor=_PANEL_BYTES // dtypes.bytes_of(entry.a_dtype))
         step, inner = stage.split(step, factor=entry.depth)
-        rows, row = stage.split(rows, factor=ROWS)
-        columns, column = stage.split(columns, factor=COLUMNS)
+        rows, row = stage.split(rows, factor=self.layout.rows)
+        columns, column = stage.split(columns, factor=self.layout.columns)
         stage.reorder(*batch, outer, step, rows, columns, row, column, inner)
         stage.unroll(step)
         stage.unroll(rows)
@@ -416,7 +443,8 @@ class _Tiles:
         return max(ANY_GPU.bank_bytes, whole)
 
 
-_PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
+_CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 OPERATORS = (*_PRODUCTS, *_CONVOLUTIONS)
 for _names, _compute in ((_PRODUCTS, compute_matrix), (_CONVOLUTIONS, compute_conv)):
     register_strategy(

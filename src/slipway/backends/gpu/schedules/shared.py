@@ -184,11 +184,11 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs, lies: Lies = FLOATS) -> float
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
     sizes = any_product_sizes(problem.in_types, problem.attrs)
     assert sizes is not None
-    by_step = _by_step(problem.attrs)
+    by_step = steps_beside(problem.attrs)
     return product_cost(sizes, knobs, Lies(dtypes.bytes_of(problem.in_types[0].dtype), by_step))
 
 
-def _by_step(attrs: Any) -> tuple[bool, bool]:
+def steps_beside(attrs: Any) -> tuple[bool, bool]:
     """Return of which operands steps of the sum lie beside each other."""
     return not getattr(attrs, "transpose_a", False), getattr(attrs, "transpose_b", True)
 
@@ -270,7 +270,7 @@ def schedule_shared(
     tiling = Tiling(schedule, knobs)
     tiling.bind(out, batch, rows, columns)
     step = tiling.sum_up(tile)
-    by_step = _by_step(problem.attrs)
+    by_step = steps_beside(problem.attrs)
     counts = knobs.block_rows, knobs.block_columns
     for operand, whole, count in zip(operands, by_step, counts, strict=True):
         tiling.share(schedule.cache_read(operand, "shared", [tile]), tile, step, whole, count)

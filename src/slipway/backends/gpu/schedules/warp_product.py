@@ -11,48 +11,48 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import PrimExpr
-from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WarpProduct, warp_product
+from slipway.ir.instructions.simdgroup_products import SimdgroupProduct, simdgroup_product
+from slipway.ir.instructions.warp_products import COLUMNS, WARP, WarpProduct, warp_product
 from slipway.target import Target
 
+MatrixProduct = WarpProduct | SimdgroupProduct
 
-def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> WarpProduct | None:
+
+def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> MatrixProduct | None:
     """Return the instruction of the target's matrix units for products of these types, or None."""
-    if target.kind.name != "cuda":
-        return None
-    entry = warp_product(a_dtype, b_dtype, out)
-    return entry if entry is not None and version_of(target) >= entry.lowest_version else None
+    attrs = target.attrs
+    match target.kind.name:
+        case "cuda":
+            entry = warp_product(a_dtype, b_dtype, out)
+            has = entry is not None and version_of(target) >= entry.lowest_version
+            return entry if has else None
+        case "metal" if attrs.get("simdgroup_matrix") and attrs.get("thread_warp_size") == WARP:
+            return simdgroup_product(a_dtype, b_dtype, out)
+    return None
 
 
-def warp_intrinsic(entry: WarpProduct, lane: te.IterVar) -> te.TensorIntrin:
+def warp_intrinsic(entry: MatrixProduct, lane: te.IterVar) -> te.TensorIntrin:
     """Return the instruction for a thread's sums; `lane` is the axis of the warp's threads."""
-    a = te.placeholder((ROWS, entry.depth), entry.a_dtype, "a")
-    b = te.placeholder((COLUMNS, entry.depth), entry.b_dtype, "b")
+    rows, columns = entry.layout.rows, entry.layout.columns
+    a = te.placeholder((rows, entry.depth), entry.a_dtype, "a")
+    b = te.placeholder((columns, entry.depth), entry.b_dtype, "b")
     k = te.reduce_axis((0, entry.depth), "k")
     of = entry.c_dtype
     c = te.compute(
-        (ROWS, COLUMNS),
+        (rows, columns),
         lambda i, j: te.sum(a[i, k].astype(of) * b[j, k].astype(of), axis=k),
         name="c",
     )
-    group, member = ops.floordiv(lane.var, 4), ops.floormod(lane.var, 4)
-    # Of a column that may be another thread's: the columns of a warp lie beside each other.
-    column = group - member * COLUMNS
 
     def statements(ins: list[Buffer], outs: list[Buffer]) -> Any:
         (left, right), sums = ins, outs[0]
-        at = member * entry.fetched
-
-        def address(of: Buffer, row: Any, step: Any) -> PrimExpr:
-            load = E.BufferLoad(of, (ops.as_expr(row), ops.as_expr(step)))
-            return E.Call("handle", "address_of", (load,))
-
-        addresses = [
-            address(left, 0, at), address(left, 1, at), address(right, column, at),
-            address(sums, 0, 0), address(sums, 1, 0),
-        ]  # fmt: skip
+        if isinstance(entry, WarpProduct):
+            addresses = _nvidias(entry, lane.var, left, right, sums)
+        else:
+            addresses = _apples(entry, lane.var, left, right, sums)
         update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *addresses)))
         zero = ops.const(0, entry.c_dtype)
-        cells = [(i, j) for i in range(ROWS) for j in range(COLUMNS)]
+        cells = [(i, j) for i in range(rows) for j in range(columns)]
         reset = S.seq(
             S.BufferStore(sums, zero, tuple(ops.as_expr(n) for n in cell)) for cell in cells
         )
@@ -66,3 +66,36 @@ def warp_intrinsic(entry: WarpProduct, lane: te.IterVar) -> te.TensorIntrin:
         for t in (a, b, c)
     }  # fmt: skip
     return te.decl_tensor_intrin(c.op, statements, f"warp_product.{entry.name}", binds)
+
+
+def _address(of: Buffer, row: Any, step: Any) -> PrimExpr:
+    load = E.BufferLoad(of, (ops.as_expr(row), ops.as_expr(step)))
+    return E.Call("handle", "address_of", (load,))
+
+
+def _nvidias(
+    entry: WarpProduct, lane: E.Var, left: Buffer, right: Buffer, sums: Buffer
+) -> list[PrimExpr]:
+    group, member = ops.floordiv(lane, 4), ops.floormod(lane, 4)
+    # Of a column that may be another thread's: the columns of a warp lie beside each other.
+    column, at = group - member * COLUMNS, member * entry.fetched
+    return [
+        _address(left, 0, at), _address(left, 1, at), _address(right, column, at),
+        _address(sums, 0, 0), _address(sums, 1, 0),
+    ]  # fmt: skip
+
+
+def _apples(
+    entry: SimdgroupProduct, lane: E.Var, left: Buffer, right: Buffer, sums: Buffer
+) -> list[PrimExpr]:
+    layout = entry.layout
+    low = layout.low_rows * layout.low_columns
+    member = ops.floordiv(ops.floormod(lane, WARP // 2), low) * layout.low_columns
+    member = member + ops.floormod(lane, layout.low_columns)
+    row = ops.floormod(ops.floordiv(lane, layout.low_columns), layout.low_rows)
+    row = row + ops.floordiv(lane, WARP // 2) * layout.low_rows
+    step = member * layout.columns
+    return [
+        _address(left, 0, step), _address(right, 0, row), _address(right, 1, row),
+        _address(sums, 0, 0), _address(sums, 0, 1),
+    ]  # fmt: skip

@@ -25,7 +25,7 @@ SLW_API void slw_error_set(const char *kind, const char *message);
  * Understands %s %d %u %x %c %%, with `l`, `ll` and `z` before d, u, x; nothing else. */
 SLW_API int slw_error_setf(const char *kind, const char *format, ...)
 #if defined(__GNUC__)
-    __attribute__((format(printf, 2, 3)))
+    __attribute__((format(__printf__, 2, 3)))
 #endif
     ;
 

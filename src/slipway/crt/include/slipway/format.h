@@ -18,7 +18,7 @@ extern "C" {
  * @return the characters written, the NUL not counted */
 SLW_API size_t slw_format(char *text, size_t size_bytes, const char *format, ...)
 #if defined(__GNUC__)
-    __attribute__((format(printf, 3, 4)))
+    __attribute__((format(__printf__, 3, 4)))
 #endif
     ;
 

@@ -17,9 +17,7 @@ void slw_vulkan_setup(void);
 #if defined(__APPLE__) && !defined(SLW_HAS_METAL) /* elsewhere the tests do, with a framework of theirs */
 #define SLW_HAS_METAL
 #endif
-#if defined(SLW_HAS_METAL)
-void slw_metal_setup(void);
-#endif
+void slw_metal_setup(void); /* where SLW_HAS_METAL is defined */
 
 /* What code is known under: its SHA-256 in hexadecimal, with a NUL. */
 #define SLW_DEVICE_DIGEST_BYTES 65

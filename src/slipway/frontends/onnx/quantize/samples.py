@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ArgumentValueError, ModelError
-from slipway.runtime.numpy_file import read_numpy_file
+from slipway.runtime.arrays.numpy_file import read_numpy_file
 
 Sample = dict[str, np.ndarray[Any, Any]]
 

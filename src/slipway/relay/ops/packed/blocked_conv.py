@@ -21,7 +21,7 @@ import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.layout import transform_array
+from slipway.relay.layout import parse_layout, transform_array
 from slipway.relay.op_registry import (
     Attrs,
     BadArgument,
@@ -31,6 +31,7 @@ from slipway.relay.op_registry import (
     get,
     register_op,
 )
+from slipway.relay.ops.build import implied
 from slipway.relay.ops.checks import as_tuple, need_dtype, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.nn.windows import SPATIAL, conv_extents, pad_stage
 from slipway.relay.ops.tensor.tensors import shape_of, te
@@ -38,7 +39,7 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import IterVar, PrimExpr
-    from slipway.relay.expr import Array, ExprLike, Extents
+    from slipway.relay.expr import Array, Expr, ExprLike, Extents
     from slipway.te.tensor import Tensor
 
 
@@ -218,6 +219,19 @@ def _check_named(kernel: TensorType, channels: int | None, kernel_size: Any) -> 
         raise BadArgument("kernel_size", f"is {kernel_size}, but the kernel's is {size}")
 
 
+def _take_type(
+    kernel: Expr, data: Expr, channels: int, window: tuple[int, ...], groups: int, layout: str
+) -> None:
+    """Give a kernel variable without a type the one that its filters and its window say."""
+    given = data.tensor_type
+    inner, outer = (axis.block for axis in parse_layout(layout).axes[-2:])
+    if given.rank != len(window) + 3 or not inner or not outer or channels % outer:
+        return  # as the type rule tells of a kernel that has a type
+    depth = given.shape[1] * given.shape[-1] // groups
+    shape = (channels // outer, max(depth // inner, 1), *window, inner, outer)
+    implied(kernel, shape, given.dtype)
+
+
 def _register(count: int, depthwise: bool) -> OpDefinition:
     layout, kind = "NC" + SPATIAL[count], "depthwise_conv" if depthwise else "conv"
     definition = register_op(
@@ -243,6 +257,9 @@ def _register(count: int, depthwise: bool) -> OpDefinition:
         kernel = as_expr(kernel)
         if kernel.type is not None:
             _check_named(kernel.tensor_type, channels, kernel_size)
+        elif channels is not None and kernel_size is not None:
+            window = as_tuple(kernel_size, count, "kernel_size")
+            _take_type(kernel, as_expr(data), int(channels), window, groups, kernel_layout)
         attrs = BlockedConvAttrs(
             as_tuple(strides, count, "strides"),
             pad_amounts(padding, count),

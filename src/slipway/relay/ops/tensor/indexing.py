@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.relay.expr import Tuple, TupleWrapper
+from slipway.relay.expr import Constant, Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, as_expr, const
-from slipway.relay.ops.build import call, known, known_ints, scalar, take, typed, where
+from slipway.relay.ops.build import call, known_ints, scalar, take, typed, where
 from slipway.relay.ops.checks import (
     broadcast_shapes,
     integers,
@@ -18,7 +18,7 @@ from slipway.relay.ops.checks import (
     normal_axis,
 )
 from slipway.relay.ops.dyn import length_of, of_rank, sizes_may_be_tensors
-from slipway.relay.types import is_open
+from slipway.relay.types import ANY, TensorType, is_open
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
@@ -180,17 +180,41 @@ def scatter_add(data: ExprLike, indices: ExprLike, updates: ExprLike, axis: int)
     return call("scatter_elements", data, indices, updates, axis, "add")
 
 
-def segment_sum(data: ExprLike, segment_ids: ExprLike, num_segments: int | None = None) -> Any:
-    """Return the sum of the slices of each segment; `num_segments` None: as many as the ids say."""
+def _summed(data: TensorType, segment_ids: TensorType, num_segments: Any) -> TensorType:
+    count = num_segments if isinstance(num_segments, int) else ANY
+    return TensorType((count, *data.shape[segment_ids.rank :]), data.dtype)
+
+
+@sizes_may_be_tensors(
+    "num_segments", tensors=("data", "segment_ids"), result=_summed, needs_shapes=True
+)
+def sum_of_segments(data: ExprLike, segment_ids: ExprLike, num_segments: int) -> Any:
+    """Return the sums of `num_segments` segments; ids for the first slices alone are enough."""
     (x, own), (ids, kind) = typed(data), typed(segment_ids)
     need_integral("segment_ids", kind)
-    if kind.rank < 1 or kind.shape != own.shape[: kind.rank]:
+    if kind.rank < 1 or kind.shape[1:] != own.shape[1 : kind.rank]:
         raise BadArgument("segment_ids", f"is {kind}: it must have the first axes of {own}")
-    if num_segments is None:
-        num_segments = int(known("segment_ids", ids).max(initial=-1)) + 1
-    rest = own.shape[kind.rank :]
-    zeros = const(np.zeros((int(num_segments), *rest), own.dtype))
+    count = kind.shape[0]
+    if kind.shape[:1] != own.shape[:1]:
+        if is_open(count) or is_open(own.shape[0]) or count > own.shape[0]:
+            raise BadArgument("segment_ids", f"is {kind}: it must have the first axes of {own}")
+        x = call("strided_slice", x, [0], [count], axes=[0])
+    zeros = const(np.zeros((int(num_segments), *own.shape[kind.rank :]), own.dtype))
     return call("scatter_nd", zeros, call("expand_dims", ids, 0), x, "add")
+
+
+def segment_sum(
+    data: ExprLike, segment_ids: ExprLike, num_segments: int | ExprLike | None = None
+) -> Any:
+    """Return the sum of the slices of each segment; `num_segments` None: as many as the ids say."""
+    count: Any = num_segments
+    if num_segments is None:
+        ids = as_expr(segment_ids)
+        if isinstance(ids, Constant):
+            count = int(ids.array.max(initial=-1)) + 1
+        else:
+            count = call("add", call("cast", call("max", ids), "int64"), const(np.int64(1)))
+    return sum_of_segments(data, segment_ids, count)
 
 
 @sizes_may_be_tensors(

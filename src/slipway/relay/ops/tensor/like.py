@@ -36,12 +36,14 @@ def reshape_like(
 
 
 def slice_like(data: ExprLike, shape_like: ExprLike, axes: Axes = None) -> Any:
-    """Cut `data` to the extents of `shape_like` along `axes` (none: along all)."""
+    """Cut `data` to the extents of `shape_like` along `axes` (none: along its own)."""
     (x, own), (_, other) = typed(data), typed(shape_like)
     chosen = (
-        normal_axes(integers("axes", axes), own.rank, "axes") if axes else tuple(range(own.rank))
+        normal_axes(integers("axes", axes), own.rank, "axes") if axes else tuple(range(other.rank))
     )
-    if max(chosen, default=-1) >= other.rank or (not axes and own.rank != other.rank):
+    if not axes and other.rank > own.rank:
+        raise BadArgument("shape_like", f"is {other}, which has more axes than {own}")
+    if max(chosen, default=-1) >= other.rank:
         raise BadArgument("shape_like", f"is {other}, which lacks an axis of {own}")
     for axis in chosen:
         if other.shape[axis] > own.shape[axis]:

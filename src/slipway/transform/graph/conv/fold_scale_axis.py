@@ -20,7 +20,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order, rebuild, use_counts
-from slipway.runtime.array_file import in_file, release
+from slipway.runtime.arrays.array_file import in_file, release
 
 CONVS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 

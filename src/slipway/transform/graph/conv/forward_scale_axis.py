@@ -16,7 +16,7 @@ from slipway import dtypes
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order, rebuild, use_counts
-from slipway.runtime.array_file import in_file
+from slipway.runtime.arrays.array_file import in_file
 from slipway.transform.graph.conv.fold_scale_axis import CONVS
 
 

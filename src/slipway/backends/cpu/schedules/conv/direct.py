@@ -28,6 +28,7 @@ from slipway.backends.cpu.tile import (
     choose_tile,
     fma,
     lane_indexed_fma,
+    prefers_long_loops,
     tile_space,
     whole_groups,
 )
@@ -220,8 +221,13 @@ def schedule_conv2d_nchwc(
     chunk, *taps, ic = inner.op.reduce_axis
     if distance := prefetch_steps(block, target):
         inner.prefetch(sums.op.input_tensors[1], ic, distance)
+    steps = [chunk, *taps, ic]
+    # What is not packed stays in the first-level cache until all channels of a block are read.
+    is_one = packed is None and prod(map(extent_of, taps)) == 1
+    if is_one and prefers_long_loops(target) and extent_of(chunk) > extent_of(ic):
+        steps = [*taps, ic, chunk]
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
-    register_tile(inner, [n, chunk, *taps, ic], [p, oc], ob)
+    register_tile(inner, [n, *steps], [p, oc], ob)
     return schedule
 
 

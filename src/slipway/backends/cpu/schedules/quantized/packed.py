@@ -21,15 +21,18 @@ from slipway.backends.cpu.tile import (
     GROUP,
     MicroKernel,
     Tile,
+    choose_line_tile,
     choose_tile,
     dividing,
     fma,
+    follows_lines,
     tile_space,
 )
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.dims import is_open
 from slipway.relay.ops.packed.qnn_packed import data_kind, packed_product
 from slipway.relay.ops.qnn.words import BYTES
 from slipway.te.hardware import hardware_intrinsic
@@ -55,17 +58,33 @@ def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
     return target.is_by_llvm and bool(instruction_for(data.dtype, weight, target))
 
 
-def product_tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
+def product_tile(
+    positions: int, blocks: int, target: Target, entry: HardwareIntrinsic, line: int = 0
+) -> Tile:
     """Choose the tile for the blocks of a group, which are split evenly.
 
-    Their axis is part of the result's last.
+    Their axis is part of the result's last.  `line`: the positions that follow one another.
     """
-    return choose_tile(_kernel(target, entry), positions, blocks, legal=dividing(blocks))
+    kernel, legal = _kernel(target, entry), dividing(blocks)
+    if line:
+        return choose_line_tile(kernel, positions // line, line, blocks, legal=legal)
+    return choose_tile(kernel, positions, blocks, legal=legal)
 
 
 def _kernel(target: Target, entry: HardwareIntrinsic) -> MicroKernel:
     width = max(1, entry.c_size * 32 // target.vector_bits)
     return fma(target, width, entry.temporaries)
+
+
+def _line(problem: Problem) -> int:
+    """Return the positions of a line of the result where the data of the next lies elsewhere.
+
+    0 where all of an image follow one another, or how many there are is open.
+    """
+    (out,), (data, weight) = problem.out_types, problem.in_types
+    width = out.shape[2]
+    is_flat = data.shape[1:3] == out.shape[1:3] and tuple(weight.shape[1:3]) == (1, 1)
+    return 0 if is_flat or is_open(width) or is_open(out.shape[1]) else int(width)
 
 
 def _group(target: Target, weight: te.Tensor) -> int:
@@ -90,7 +109,7 @@ def _default(problem: Problem) -> Tile:
     positions, blocks, _ = _sides(problem)
     entry = instruction_for(problem.in_types[0].dtype, problem.in_types[1], problem.target)
     assert entry is not None  # it applied
-    return product_tile(positions, blocks, problem.target, entry)
+    return product_tile(positions, blocks, problem.target, entry, _line(problem))
 
 
 def _space(problem: Problem) -> Space:
@@ -139,9 +158,11 @@ def schedule_packed(
     sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
     part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
+    line = _line(problem)
+    within = tile.rows <= line and not (part == positions and follows_lines(tile.rows, line))
     each = image_tiles(
         stage, (n, c_outer), (y, x), c_vector, c_lane,
-        rows=tile.rows, part=part, shared=parallel, rows_first=True,
+        rows=tile.rows, part=part, shared=parallel, rows_first=True, line=line if within else 0,
     )  # fmt: skip
 
     inner: Any = schedule[sums]

@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from slipway.runtime import array_file
-from slipway.runtime.array_file import MIN_BYTES, in_file, range_of, release
+from slipway.runtime.arrays import array_file
+from slipway.runtime.arrays.array_file import MIN_BYTES, in_file, range_of, release
 
 RNG = np.random.default_rng(0)
 
@@ -131,7 +131,7 @@ def last():
     print("read")
 atexit.register(last)  # functions registered later run before it
 import numpy as np
-from slipway.runtime.array_file import in_file
+from slipway.runtime.arrays.array_file import in_file
 held = in_file(np.ones(2 << 20, "uint8"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
