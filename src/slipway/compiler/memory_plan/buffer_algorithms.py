@@ -7,7 +7,7 @@ from functools import partial
 
 from slipway.compiler.memory_plan import heuristics
 from slipway.compiler.memory_plan.block import Block, Pool
-from slipway.compiler.memory_plan.buffers import REGISTERED, BufferInfo, Allocations, PoolAllocation
+from slipway.compiler.memory_plan.buffers import REGISTERED, Allocations, BufferInfo, PoolAllocation
 from slipway.compiler.memory_plan.place import Placement
 from slipway.errors import ArgumentValueError, LoweringError
 from slipway.ir.expr import IntImm
