@@ -79,6 +79,7 @@ class Costs:
 
     Other lowering of graphs:
 
+    - `plain_gain`: the part of the time on blocks from which a convolution stays plain.
     - `pair_products`: of each position of an image with fewer than four channels, that outweigh
       packing it for instructions on pairs.
     - `pair_columns`: from so many columns on, packing a right matrix in pairs pays.
@@ -137,6 +138,7 @@ class Costs:
     winograd_tiles: int = 20
     winograd_l2_share: float = 0.6
     winograd_channels: int = 16
+    plain_gain: float = 0.9
     winograd_positions: int = 16
 
     pair_products: int = 900

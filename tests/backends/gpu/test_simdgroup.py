@@ -124,8 +124,8 @@ def test_fetches_from_panels_take_one_pass(kind):
     lanes = [(t // 16 * 4 + t // 2 % 4, t // 8 % 2 * 2 + t % 2) for t in range(32)]
     assert passes([row * left + 2 * pair * size for row, pair in lanes], 2 * size) == 1
     for column in range(2):
-        places = [(2 * pair + column) * right + row * size for row, pair in lanes]
-        assert passes(places, size) == 1
+        offsets = [(2 * pair + column) * right + row * size for row, pair in lanes]
+        assert passes(offsets, size) == 1
 
 
 def test_other_languages_have_none():

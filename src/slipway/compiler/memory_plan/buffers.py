@@ -59,8 +59,8 @@ class PoolAllocation:
         return f"PoolAllocation({self.pool_info.pool_name!r}, {self.byte_offset})"
 
 
-Places = Mapping[BufferInfo, PoolAllocation]
-Algorithm = Callable[[list[BufferInfo], int], Places]
+Allocations = Mapping[BufferInfo, PoolAllocation]
+Algorithm = Callable[[list[BufferInfo], int], Allocations]
 REGISTERED = "tir.usmp.algo."
 
 

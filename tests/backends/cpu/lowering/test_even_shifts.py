@@ -86,8 +86,8 @@ def test_the_bounds_of_two_sums_with_the_same_factors():
     """Each is as far as the farther one."""
     x = Var("x", TensorType((4, 2), "int8"))
     factors = [relay.const(np.array(a, "int32")) for a in ([1 << 30] * 2, [-1, -6])]
-    near = relay.cast(x, "int32")
-    far = relay.multiply(near, relay.const(np.array([1 << 20, 5], "int32")))
-    body = relay.Tuple([relay.qnn.op.rescale(sums, *factors) for sums in (near, far)])
+    small = relay.cast(x, "int32")
+    large = relay.multiply(small, relay.const(np.array([1 << 20, 5], "int32")))
+    body = relay.Tuple([relay.qnn.op.rescale(sums, *factors) for sums in (small, large)])
     function = Function((x,), body)
     assert even_shifts(function) is function

@@ -19,7 +19,6 @@ from slipway.relay.visit import children, post_order
 from slipway.target import Target
 
 POSITIONS = "conv2d.positions"
-WORTH = 0.9  # of the time on blocks: what is predicted is not known better
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> 
             cycles = strategy.predicted(problem, strategy.knobs_for(problem))
             assert cycles is not None
             plain = cycles + _moving(on_blocks.moved_plain, target)
-            return plain <= WORTH * on_blocks.cycles(problem, lanes)
+            return plain <= target.core.costs.plain_gain * on_blocks.cycles(problem, lanes)
     return False
 
 
