@@ -62,9 +62,9 @@ def tile_knobs(problem: Problem) -> TileKnobs:
         or (r * c <= ANY_GPU.tile_sums and prod(shape) // (r * c) >= ANY_GPU.tile_threads)
     ]
     usual = min((t for t in tiles if max(t) <= ANY_GPU.tile_side), key=_reads)
-    least = min(tiles, key=_reads)
-    is_worth = _reads(least) <= (1 - ANY_GPU.tile_saving) * _reads(usual)
-    r, c = least if is_worth or least[0] <= ANY_GPU.tile_side else usual
+    best = min(tiles, key=_reads)
+    is_worth = _reads(best) <= (1 - ANY_GPU.tile_saving) * _reads(usual)
+    r, c = best if is_worth or best[0] <= ANY_GPU.tile_side else usual
     return TileKnobs(thread_knobs(problem).threads, r, c)
 
 
