@@ -22,6 +22,8 @@ class GpuCosts:
     - `busy_rows`: from so many rows on, a thread for each keeps it busy.
     - `tile_threads`, `tile_sums`: a thread's tile grows while there are so many threads, up to so
       many sums of each.
+    - `tile_side`, `tile_saving`: it has more rows, which lie apart in memory, only where that saves
+      such a part of its reads.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -67,6 +69,8 @@ class GpuCosts:
     busy_rows: int = 4096
     tile_threads: int = 1024
     tile_sums: int = 16
+    tile_side: int = 4
+    tile_saving: float = 0.125
     full_block: int = 64
     full_warp_block: int = 128
 

@@ -192,6 +192,7 @@ def test_few_rows_short_sums_and_panels_in_shared_memory_take_rows(rows, depth, 
         (512, (7, 7), (2, 7)),  # reads 9 for 14 products, where 4 x 1 reads 5 for 4
         (96, (35, 35), (3, 5)),
         (256, (14, 14), (8, 2)),
+        (1000, (13, 13), (4, 1)),  # 8 x 1 reads a tenth less, with half of the threads
         (5, (37, 41), (5, 1)),
         (16, (7, 7), (1, 1)),  # of larger tiles there are too few
     ],
@@ -204,3 +205,9 @@ def test_a_tile_is_the_one_that_reads_least(channels, size, tile):
     ).attrs  # fmt: skip
     knobs = tile_knobs(Problem("nn.conv2d", attrs, (), (out,), OPENCL))
     assert (knobs.rows, knobs.columns) == tile
+
+
+def test_columns_beside_each_other_need_save_nothing():
+    out = relay.TensorType((197, 768))
+    knobs = tile_knobs(Problem("nn.matmul", None, (), (out,), OPENCL))
+    assert (knobs.rows, knobs.columns) == (1, 8)

@@ -46,21 +46,32 @@ def tiled_axes(problem: Problem) -> tuple[int, int]:
 
 
 def tile_knobs(problem: Problem) -> TileKnobs:
-    """Return the default knobs: the tile that reads least, of those that leave enough threads."""
+    """Return the default knobs: the tile that reads least, of those that leave enough threads.
+
+    One of many rows has fewer threads and reads at as many places: it must save more than a little.
+    Columns are beside each other.
+    """
     shape = _shape(problem)
     row, column = tiled_axes(problem)
     rows, columns = (_divisors(shape[axis]) for axis in (row, column))
-    r, c = min(
-        (
-            (r, c)
-            for r in rows
-            for c in columns
-            if r * c == 1
-            or (r * c <= ANY_GPU.tile_sums and prod(shape) // (r * c) >= ANY_GPU.tile_threads)
-        ),
-        key=lambda tile: 1 / tile[0] + 1 / tile[1],
-    )
+    tiles = [
+        (r, c)
+        for r in rows
+        for c in columns
+        if r * c == 1
+        or (r * c <= ANY_GPU.tile_sums and prod(shape) // (r * c) >= ANY_GPU.tile_threads)
+    ]
+    usual = min((t for t in tiles if max(t) <= ANY_GPU.tile_side), key=_reads)
+    best = min(tiles, key=_reads)
+    is_worth = _reads(best) <= (1 - ANY_GPU.tile_saving) * _reads(usual)
+    r, c = best if is_worth or best[0] <= ANY_GPU.tile_side else usual
     return TileKnobs(thread_knobs(problem).threads, r, c)
+
+
+def _reads(tile: tuple[int, int]) -> float:
+    """Return the elements that a thread reads for each product."""
+    rows, columns = tile
+    return 1 / rows + 1 / columns
 
 
 def tile_space(problem: Problem) -> dict[str, Sequence[Any]]:
