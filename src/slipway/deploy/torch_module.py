@@ -13,8 +13,7 @@ from slipway.frontends.torch.importer import from_pytorch
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
-from slipway.runtime.ndarray import array
-from slipway.runtime.torch_arrays import array_of_tensor, tensor_of_array
+from slipway.runtime.ndarray import array, array_of_tensor, tensor_of_array
 
 if TYPE_CHECKING:
     from slipway.target.target import TargetLike

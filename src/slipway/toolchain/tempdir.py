@@ -21,12 +21,12 @@ from typing import ClassVar
 
 _REQUESTS = (signal.SIGTERM, signal.SIGHUP)  # both end a process where it stands, if none asks
 _kept: set[Path] = set()  # folders of this process, outside of any block
-_asked: list[int] = []  # the signal that a block is left for
+_received: list[int] = []  # the signal that a block is left for
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)  # whoever asks again need not wait for foreign code
-    _asked.append(number)
+    _received.append(number)
     sys.exit(128 + number)
 
 
@@ -34,8 +34,8 @@ def _end() -> None:
     """End as the signal would have ended the process: whoever caught the exit need not know."""
     for folder in [*_kept]:
         _remove(folder)
-    signal.signal(_asked[0], signal.SIG_DFL)
-    os.kill(os.getpid(), _asked[0])
+    signal.signal(_received[0], signal.SIG_DFL)
+    os.kill(os.getpid(), _received[0])
 
 
 def _remove(folder: Path) -> None:
@@ -72,7 +72,7 @@ def unwound() -> Iterator[None]:
         for number in taken:
             if signal.getsignal(number) is _leave:
                 signal.signal(number, signal.SIG_DFL)
-        if taken and _asked:
+        if taken and _received:
             _end()
 
 

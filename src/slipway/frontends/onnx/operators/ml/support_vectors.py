@@ -174,14 +174,14 @@ def _probabilities(shares: Expr, pairs: list[tuple[int, int]], classes: int) -> 
     improved class by class until q p is the same for all, and then p q p.
     """
     rows = shares.tensor_type.shape[0]
-    place = np.full((classes, classes), 2 * len(pairs))
+    position = np.full((classes, classes), 2 * len(pairs))
     for pair, (one, other) in enumerate(pairs):
-        place[one, other], place[other, one] = pair, len(pairs) + pair
+        position[one, other], position[other, one] = pair, len(pairs) + pair
     all_shares = relay.concatenate(
         [shares, relay.subtract(const(1.0), shares), relay.zeros((rows, 1), "float32")], 1
     )
     r = relay.reshape(
-        relay.take(all_shares, const(place.reshape(-1)), 1, mode="fast"), (-1, classes, classes)
+        relay.take(all_shares, const(position.reshape(-1)), 1, mode="fast"), (-1, classes, classes)
     )
     squares = relay.expand_dims(relay.sum(relay.multiply(r, r), 1), 1)
     diagonal = relay.multiply(squares, const(np.eye(classes, dtype=np.float32)))
