@@ -72,8 +72,13 @@ def pieces():
     yield b"x"
     compiles()
 
-with tempdir.scratch(), tempdir.tempdir():
-    {work}
+tempdir.lasting("slipway-"), (held := tempdir.tempdir())
+while True:
+    try:
+        with tempdir.scratch(), tempdir.tempdir():
+            {work}
+    except SystemExit:
+        pass  # somebody who catches all is ended, too
 """
 
 
@@ -98,7 +103,7 @@ def test_nothing_is_left_of_a_process_that_is_asked_to_end(number, work, tmp_pat
         assert list(tmp_path.iterdir())
         started.send_signal(number)
         code = started.wait(timeout=30)
-    assert code == (-number if number == signal.SIGINT else 128 + number)
+    assert code == -number
     assert not list(tmp_path.iterdir())
 
 

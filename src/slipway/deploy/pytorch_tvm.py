@@ -11,11 +11,11 @@ from slipway import autotvm
 from slipway.compiler.relay_build import build
 from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.frontends.torch.importer import from_pytorch
-from slipway.runtime.arrays.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.runtime.devices import AnyDevice, cpu
 from slipway.runtime.graph import debug_executor
 from slipway.runtime.graph.graph_executor import create
 from slipway.runtime.load import load_module
+from slipway.runtime.ndarray import array_of_tensor, tensor_of_array
 from slipway.runtime.params import load_param_dict, save_param_dict
 from slipway.transform.context import PassContext
 

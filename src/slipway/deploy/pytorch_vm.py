@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
-from slipway.runtime.arrays.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.runtime.devices import cpu
 from slipway.runtime.load import load_module
+from slipway.runtime.ndarray import array_of_tensor, tensor_of_array
 from slipway.runtime.vm import Executable, VirtualMachine
 
 _MODULES: list[Any] = []  # what `slipway::call` calls, by number

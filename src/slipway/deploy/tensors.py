@@ -10,7 +10,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ExecutionError, did_you_mean
-from slipway.runtime.arrays.torch_arrays import array_of_tensor
+from slipway.runtime.ndarray import array_of_tensor
 
 Array = np.ndarray[Any, Any]
 

@@ -11,10 +11,9 @@ from slipway.compiler.relay_build import build as relay_build
 from slipway.errors import ArgumentTypeError
 from slipway.frontends.torch.importer import from_pytorch
 from slipway.ir.function import IRModule, PrimFunc
-from slipway.runtime.arrays.torch_arrays import array_of_tensor, tensor_of_array
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
-from slipway.runtime.ndarray import array
+from slipway.runtime.ndarray import array, array_of_tensor, tensor_of_array
 
 if TYPE_CHECKING:
     from slipway.target.target import TargetLike

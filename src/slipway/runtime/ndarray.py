@@ -551,3 +551,24 @@ def _numpy_view(tensor: Any, shape: tuple[int, ...], dtype: str) -> npt.NDArray[
     raw = (ctypes.c_char * (math.prod(full) * element.itemsize)).from_address(tensor.data_ptr())
     raw._tensor = tensor
     return np.frombuffer(raw, dtype=element).reshape(full)
+
+
+def array_of_tensor(tensor: Any) -> npt.NDArray[Any]:
+    """Return the values of a tensor, which may ask for gradients, lie elsewhere, or be a view."""
+    held = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if str(held.dtype) != "torch.bfloat16":
+        return np.asarray(held.numpy(), order="C")
+    import torch
+
+    bits: npt.NDArray[Any] = held.contiguous().view(torch.int16).numpy()
+    return bits.view(numpy_dtype("bfloat16"))
+
+
+def tensor_of_array(array: npt.NDArray[Any]) -> Any:
+    """Return a tensor with a copy of an array's values."""
+    import torch
+
+    copied = np.array(array)
+    if copied.dtype.name != "bfloat16":
+        return torch.from_numpy(copied)
+    return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)

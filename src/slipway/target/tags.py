@@ -186,8 +186,8 @@ def meant_by(name: str) -> str:
     tags = [
         tag for tag in list_tags() if name.lower() in (tag.partition("/")[0], tag.partition("/")[2])
     ]
-    if not tags and (board := name.replace("_", "-")) in boards:
-        boards = [board]
+    if not tags and name.replace("_", "-") in boards:
+        boards = [name]
     elif not tags:
         if triple := _triple_of_cpu(name.lower()):
             return f"It is a processor: write 'llvm -mtriple={triple} -mcpu={name.lower()}'."
@@ -205,7 +205,8 @@ def meant_by(name: str) -> str:
         )
     if not boards:
         return ""
-    target = tomllib.loads((_BOARDS / f"{boards[0]}.toml").read_text(encoding="utf-8"))["target"]
+    path = _BOARDS / f"{boards[0].replace('_', '-')}.toml"
+    target = tomllib.loads(path.read_text(encoding="utf-8"))["target"]
     return (
         f"It is a board: `slipway micro create MODEL DIR --board {boards[0]}` makes firmware for "
         f"it, `slipway fit MODEL --board {boards[0]}` says whether it has the room; its core as a "

@@ -20,15 +20,32 @@ from types import FrameType
 from typing import ClassVar
 
 _REQUESTS = (signal.SIGTERM, signal.SIGHUP)  # both end a process where it stands, if none asks
+_kept: set[Path] = set()  # folders of this process, outside of any block
+_received: list[int] = []  # the signal that a block is left for
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)  # whoever asks again need not wait for foreign code
+    _received.append(number)
     sys.exit(128 + number)
+
+
+def _end() -> None:
+    """End as the signal would have ended the process: whoever caught the exit need not know."""
+    for folder in [*_kept]:
+        _remove(folder)
+    signal.signal(_received[0], signal.SIG_DFL)
+    os.kill(os.getpid(), _received[0])
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _kept.discard(folder)
 
 
 def _take_default() -> None:
     """Let a forked process end at once: what is to be tidied is its parent's."""
+    _kept.clear()
     for number in _REQUESTS:
         if signal.getsignal(number) is _leave:
             signal.signal(number, signal.SIG_DFL)
@@ -39,10 +56,10 @@ os.register_at_fork(after_in_child=_take_default)
 
 @contextlib.contextmanager
 def unwound() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a ``with`` block as Ctrl-C does, so that what it made is removed.
+    """Let SIGTERM and SIGHUP leave a ``with`` block as Ctrl-C does: what it made is removed.
 
-    The exit status is that of the signal, as shells count.  Handlers of the program's own stay,
-    and only the main thread can have any.
+    The process ends by the signal then.  Handlers of the program's own stay, and only the main
+    thread can have any.
     """
     taken = []
     if threading.current_thread() is threading.main_thread():
@@ -55,6 +72,8 @@ def unwound() -> Iterator[None]:
         for number in taken:
             if signal.getsignal(number) is _leave:
                 signal.signal(number, signal.SIG_DFL)
+        if taken and _received:
+            _end()
 
 
 @contextlib.contextmanager
@@ -67,7 +86,8 @@ def scratch(prefix: str = "slipway-", folder: Path | None = None) -> Iterator[Pa
 def lasting(prefix: str) -> Path:
     """Return a new directory that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _kept.add(folder)
+    atexit.register(_remove, folder)
     return folder
 
 
@@ -89,10 +109,12 @@ class TempDirectory:
         else:
             self.path = Path(custom_path)
             self.path.mkdir(parents=True)
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._finalizer = weakref.finalize(self, _remove, self.path)
+        _kept.add(self.path)
         self._unwound = contextlib.ExitStack()
         if self._keeps if keep_for_debug is None else keep_for_debug:
             self._finalizer.detach()
+            _kept.discard(self.path)
 
     @classmethod
     @contextlib.contextmanager

@@ -51,7 +51,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
-from slipway.runtime.arrays.torch_arrays import array_of_tensor
+from slipway.runtime.ndarray import array_of_tensor
 
 IGNORED = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",

@@ -1,1 +1,1 @@
-"""Arrays outside of the runtime: in files of their own, NumPy's and PyTorch's."""
+"""Arrays outside of the runtime: in files of their own, and in NumPy's."""
