@@ -34,7 +34,7 @@ def test_a_name_that_is_nowhere_gets_no_advice(module):
     ("use", "words"),
     [
         (lambda: slipway.runtime.ObjectPath, "C\\+\\+ side"),
-        (lambda: slipway.te.TensorComputeOp, "tensorize the loops"),
+        (lambda: slipway.te.TensorComputeOp, "returns a ComputeOp"),
         (lambda: slipway.tir.transform.MakePackedAPI, "leave it out"),
         (lambda: slipway.testing.Feature, "TVM's own tests"),
         (lambda: slipway.relay.transform.gradient, "no differentiation"),

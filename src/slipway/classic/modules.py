@@ -50,7 +50,7 @@ FOLDED: dict[str, str] = {
     "tir": "generic",
     "tir.schedule": "schedule",
     "tir.transform": "function_pass transform",
-    "topi": "cpp scan scatter scatter_add searchsorted sort tensor",
+    "topi": "cpp einsum scan scatter scatter_add searchsorted sort tensor",
     "topi.arm_cpu": "depthwise_conv2d group_conv2d injective pooling",
     "topi.bifrost": "dense depthwise_conv2d",
     "topi.cuda": (
