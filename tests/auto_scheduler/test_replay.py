@@ -134,7 +134,7 @@ BAD_GRAPHS = {
     "no tensors": (lambda: [], "is empty"),
     "no tensor": (lambda: [3], "got 3"),
     "axes of one name": (lambda: _one_name(), "called 'r'"),
-    "an extern call": (lambda: _extern(), "write it as te.compute"),
+    "a scan": (lambda: _scan(), "write it as te.compute"),
 }
 
 
@@ -145,10 +145,12 @@ def _one_name():
     return [a, te.compute((4,), lambda i: te.sum(a[i, r + q], axis=[r, q]), name="b")]
 
 
-def _extern():
-    a = te.placeholder((4,), name="a")
-    call = lambda ins, outs: tvm.tir.call_packed("f", ins[0], outs[0])  # noqa: E731
-    return [a, te.extern((4,), [a], call, name="b")]
+def _scan():
+    steps = te.placeholder((3, 4), name="steps")
+    state = te.placeholder((3, 4), name="state")
+    first = te.compute((1, 4), lambda _, i: steps[0, i], name="first")
+    update = te.compute((3, 4), lambda t, i: state[t - 1, i] + steps[t, i], name="update")
+    return [steps, te.scan(first, update, state)]
 
 
 @pytest.mark.parametrize(("make", "words"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)

@@ -331,8 +331,8 @@ def test_the_best_of_a_graph_are_written_and_applied(tmp_path):
 
 def test_a_kernel_that_moves_elements_has_a_speed_too():
     """One operation an element: the best of such a task is told from none."""
-    data = relay.var("data", shape=(1, 3, 16, 16))
-    weight = relay.var("weight", shape=(8, 3, 3, 3))
+    data = relay.var("data", shape=(1, 64, 14, 14))
+    weight = relay.var("weight", shape=(64, 64, 3, 3))
     module = tvm.IRModule.from_expr(relay.nn.conv2d(data, weight, padding=(1, 1)))
     tasks = autotvm.task.extract_from_program(module["main"], {}, "llvm")
     assert any("layout_transform" in str(task) for task in tasks)

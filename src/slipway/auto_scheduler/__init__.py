@@ -53,6 +53,7 @@ from slipway.auto_scheduler.search_task import (
     auto_schedule,
     create_task,
 )
+from slipway.auto_scheduler.task_inputs import register_task_input_check_func
 from slipway.auto_scheduler.task_scheduler import TaskScheduler
 from slipway.auto_scheduler.workload_registry import make_workload_key, register_workload
 from slipway.placeholders import TUNING, placeholder_of
@@ -64,9 +65,9 @@ __all__ = [
     "SearchTask", "SketchPolicy", "TaskScheduler", "TuningOptions", "XGBModel", "auto_schedule",
     "compute_dag", "cost_model", "create_task", "distill_record_file", "extract_tasks",
     "load_best_record", "load_records", "loop_state", "make_workload_key", "measure",
-    "measure_record", "recover_measure_input", "register_workload", "relay_integration",
-    "save_records", "search_policy", "search_task", "task_scheduler", "utils",
-    "workload_registry",
+    "measure_record", "recover_measure_input", "register_task_input_check_func",
+    "register_workload", "relay_integration", "save_records", "search_policy", "search_task",
+    "task_scheduler", "utils", "workload_registry",
 ]  # fmt: skip
 
 

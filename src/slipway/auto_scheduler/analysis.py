@@ -78,7 +78,7 @@ def _role(op: Operation, is_output: bool, readers: list[Operation]) -> Role:
         return Role.INPUT
     if op.reduce_axis:
         return Role.TILED if op.axis and op.num_outputs == 1 and _reuses(op) else Role.REDUCED
-    if is_output or op.num_outputs > 1:
+    if is_output or op.num_outputs > 1 or not all(isinstance(r, ComputeOp) for r in readers):
         return Role.PLAIN
     cheap = not any(_costs(n) for body in op.body for n in walk(body))
     once = len(readers) <= 1 and not any(r.reduce_axis for r in readers)

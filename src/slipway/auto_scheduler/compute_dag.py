@@ -38,7 +38,7 @@ from slipway.ir.expr import (
 )  # fmt: skip
 from slipway.ir.node import Node
 from slipway.te.infer_bound import Bounds
-from slipway.te.operation import ComputeOp, Operation, PlaceholderOp
+from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp
 from slipway.te.schedule import Schedule
 from slipway.te.stage import INLINE
 
@@ -141,6 +141,9 @@ class ComputeDAG:
                         lines.append(f"{name}({axes}) += {body.source[body.value_index]}")
                     else:
                         lines.append(f"{name}({axes}) = {body}")
+                elif isinstance(op, ExternOp):
+                    read = ", ".join(t.name for t in op.input_tensors)
+                    lines.append(f"{name} = EXTERN {op.tag or op.name}({read})\n{op.body}")
         return "\n".join(lines) + "\n"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -166,10 +169,12 @@ def _checked(tensors: Sequence[te.Tensor]) -> list[te.Tensor]:
 
 
 def _check(op: Operation) -> None:
+    if isinstance(op, ExternOp):
+        return  # it stays as its loops are written; what is computed around it is searched
     if not isinstance(op, ComputeOp | PlaceholderOp):
         raise TuningError(
-            f"{op.name!r} is {op}: schedules are searched for te.compute, not for extern calls and "
-            "scans; write it as te.compute, or schedule it by hand"
+            f"{op.name!r} is {op}: schedules are searched for te.compute, not for scans; write it "
+            "as te.compute, or schedule it by hand"
         )
     names = [axis.var.name for axis in op.root_iter_vars]
     for name in names:

@@ -24,6 +24,7 @@ from slipway.auto_scheduler.records import (
 )
 from slipway.auto_scheduler.search_policy import SketchPolicy
 from slipway.auto_scheduler.sketch import Sketches
+from slipway.auto_scheduler.task_inputs import names_of_inputs
 from slipway.auto_scheduler.workload_registry import (
     Workload,
     hash_of,
@@ -229,8 +230,9 @@ class SearchTask(ScheduledTask):
         """Return what measures candidates, with the values of inputs that the task was given."""
         bench = super().bench(runner, folder, rounds, builder)
         table = TASK_INPUT_BUFFER_TABLE.get(self.workload_key, {})
+        names = names_of_inputs(self.compute_dag.tensors, table)
         for number, tensor in enumerate(self.tensors[0]):
-            value = table.get(tensor.name)
+            value = table.get(names.get(tensor, ""))
             if value is not None:
                 array = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
                 if array.shape != bench.inputs[number].shape:
