@@ -6,7 +6,8 @@ import pytest
 import slipway as tvm
 from slipway import relay, te, topi
 from slipway.errors import LoweringError
-from slipway.ir.op_attrs import reset_op_attr
+from slipway.ir.op_attrs import OWN, reset_op_attr
+from slipway.relay import op_registry
 from slipway.relay.interpret import interpret
 from slipway.relay.op.strategy import generic
 
@@ -15,6 +16,12 @@ RNG = np.random.default_rng(5)
 
 def array(*shape):
     return RNG.normal(size=shape).astype("float32")
+
+
+def forget(name):
+    """Take a strategy away, and the operator that has it: other tests take all operators."""
+    reset_op_attr(name, "FTVMStrategy")
+    op_registry.OPS.pop(name + OWN, None)
 
 
 @pytest.fixture
@@ -47,7 +54,7 @@ def register():
 
     yield enter
     for name in names:
-        reset_op_attr(name, "FTVMStrategy")
+        forget(name)
 
 
 def conv1d(data, kernel, strides, padding, dilation, out_dtype):
@@ -110,7 +117,7 @@ def test_the_highest_level_counts_and_a_removed_strategy_is_forgotten(register):
         register("nn.dense", compute, schedule, 12)
     relay.build(mod, "llvm")
     assert high
-    reset_op_attr("nn.dense", "FTVMStrategy")
+    forget("nn.dense")
     high.clear()
     relay.build(mod, "llvm")
     assert (low, high) == ([], [])
@@ -123,4 +130,4 @@ def test_a_strategy_of_no_way_is_told():
         with pytest.raises(LoweringError, match=r"nn\.relu offers no implementation: call add_imp"):
             relay.build(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), "llvm")
     finally:
-        reset_op_attr("nn.relu", "FTVMStrategy")
+        forget("nn.relu")

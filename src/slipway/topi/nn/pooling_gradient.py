@@ -102,18 +102,30 @@ def _first_largest(
     over = [R.reduce_axis((0, n), name) for n, name in zip(lay.sizes, ("ry", "rx"), strict=True)]
 
     def larger(one: Any, other: Any) -> Any:
-        sooner = ops.logical_and(ops.equal(one[1], other[1]), ops.less(one[0], other[0]))
-        wins = ops.logical_or(ops.greater(one[1], other[1]), sooner)
+        """NaN is larger than all numbers; of equals the first one."""
+        nan, other_nan = (ops.not_equal(v[1], v[1]) for v in (one, other))
+        equal = ops.logical_or(ops.equal(one[1], other[1]), ops.logical_and(nan, other_nan))
+        above = ops.logical_or(
+            ops.greater(one[1], other[1]), ops.logical_and(nan, ops.logical_not(other_nan))
+        )
+        sooner = ops.logical_and(equal, ops.less(one[0], other[0]))
+        wins = ops.logical_or(above, sooner)
         return tuple(ops.select(wins, a, b) for a, b in zip(one, other, strict=True))
 
     reducer = R.comm_reducer(
-        larger, lambda n, v: (ops.max_value(n), ops.min_value(v)), "first_largest"
+        larger, lambda n, v: (ops.max_value(n), ops.lowest(v)), "first_largest"
     )
 
     def element(*i: PrimExpr) -> Any:
         taps = [k.var for k in over]
         number = ops.add(ops.mul(taps[0], lay.sizes[1]), taps[1])
-        return reducer((number, x(*lay.positions(i, taps))), axis=over)
+        at = lay.positions(i, taps)
+        inside = []  # padding comes after all elements, minus infinity among them
+        for n, axis in enumerate(lay.axes):
+            offset = ops.sub(at[axis], lay.first[n])
+            inside += [ops.greater_equal(offset, 0), ops.less(offset, extents[n])]
+        number = ops.select(ops.all_of(inside), number, ops.max_value("int32"))
+        return reducer((number, x(*at)), axis=over)
 
     found, _ = compute(lay.of(data.shape), element, "largest_index")
     return found  # type: ignore[no-any-return]

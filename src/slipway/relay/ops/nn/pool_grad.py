@@ -40,6 +40,7 @@ def _gradient_reference(attrs: PoolAttrs, out_grad: Array, data: Array, average:
     full = padding_reached(attrs, size, out)
     around = [(0, 0)] * (x.ndim - 2) + [(full[a], full[a + 2]) for a in (0, 1)]
     padded = np.pad(x, around, constant_values=-np.inf)
+    inside = np.pad(np.ones(x.shape, bool), around)
     made = np.zeros_like(padded)
     for at in np.ndindex(*out):
         starts = [n * step for n, step in zip(at, attrs.strides, strict=True)]
@@ -57,10 +58,14 @@ def _gradient_reference(attrs: PoolAttrs, out_grad: Array, data: Array, average:
         else:
             window = padded[part]
             flat = window.reshape(*window.shape[:-2], -1)
-            first = np.arange(flat.shape[-1]) == flat.argmax(-1)[..., None]
-            made[part] += (first * grad[..., None]).reshape(window.shape)
-    inside = made[..., before[0] : before[0] + size[0], before[1] : before[1] + size[1]]
-    return np.asarray(np.moveaxis(inside.astype(data.dtype), (-2, -1), axes), order="C")
+            within = inside[part].reshape(flat.shape)
+            largest = np.where(within, flat, -np.inf).max(-1, keepdims=True)
+            is_largest = within & ((flat == largest) | np.isnan(flat) & np.isnan(largest))
+            first = np.arange(flat.shape[-1]) == is_largest.argmax(-1)[..., None]
+            given = np.where(first & is_largest, grad[..., None], 0.0)
+            made[part] += given.reshape(window.shape)
+    kept = made[..., before[0] : before[0] + size[0], before[1] : before[1] + size[1]]
+    return np.asarray(np.moveaxis(kept.astype(data.dtype), (-2, -1), axes), order="C")
 
 
 def _gradient_compute(attrs: PoolAttrs, inputs: list[Any], average: bool) -> list[Any]:
