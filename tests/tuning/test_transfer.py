@@ -12,6 +12,7 @@ from slipway.target import Target
 from slipway.target.host import host_cpu
 from slipway.tuning import transfer_measured
 from slipway.tuning.database import Database
+from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import Measured
 from slipway.tuning.runner import LocalRunner
 from slipway.tuning.task import extract_tasks
@@ -55,6 +56,15 @@ def test_what_is_not_clearly_faster_is_left(model, tmp_path):
     database.add(there, "a", [Measured(default, [1.0], 1.0)], verified=default)
     assert foretold(here, database) is None
     assert records_foretold(model[0], LARGE, model[1], database) == []
+
+
+@pytest.mark.parametrize(("score", "taken"), [(0.86, False), (0.7, True)])
+def test_layouts_of_which_no_model_speaks_have_to_be_clearer(score, taken, model, tmp_path):
+    there, here = (extract_layouts(model[0], t, model[1])[0] for t in (SMALL, LARGE))
+    database = Database(tmp_path / "t.sqlite")
+    other = next(c for c in there.space.neighbours(there.space.default))
+    database.add(there, "a", [Measured(other, [score], score)], verified=other)
+    assert (foretold(here, database) is not None) is taken
 
 
 def test_records_are_of_the_new_target_and_compile(model, tmp_path):
