@@ -15,6 +15,7 @@ from slipway.tuning.database import Database
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import Measured
 from slipway.tuning.runner import LocalRunner
+from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.transfer import foretold, records_foretold
 
@@ -62,7 +63,7 @@ def test_what_is_not_clearly_faster_is_left(model, tmp_path):
 def test_layouts_of_which_no_model_speaks_have_to_be_clearer(score, taken, model, tmp_path):
     there, here = (extract_layouts(model[0], t, model[1])[0] for t in (SMALL, LARGE))
     database = Database(tmp_path / "t.sqlite")
-    other = next(c for c in there.space.neighbours(there.space.default))
+    other = candidate_of("panels", {"units": 8})
     database.add(there, "a", [Measured(other, [score], score)], verified=other)
     assert (foretold(here, database) is not None) is taken
 

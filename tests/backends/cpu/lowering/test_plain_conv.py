@@ -50,6 +50,13 @@ def test_many_filters_are_worth_their_blocks(target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_two_channels_are_no_block_for_a_window_of_one(target):
+    x = relay.var("x", shape=(1, 530, 15, 15))
+    names = kernels(convolution(x, (70, 530, 1, 1)), target)
+    assert "layout_transform" not in names[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_between_convolutions_on_blocks_nothing_is_moved(target):
     x = relay.var("x", shape=(1, 64, 28, 28))
     body = convolution(x, (64, 64, 1, 1))

@@ -208,7 +208,10 @@ class _AlterLayout(BlockedReaders):
         channels = call.args[0].tensor_type.shape[1]
         if held is not None:
             return held.block
-        return 1 if channels < 4 else block_size(channels, self.lanes)
+        block = 1 if channels < 4 else block_size(channels, self.lanes)
+        # A window of one reads each value once: blocks of two are not worth their copy.
+        window = prod(call.args[1].tensor_type.shape[2:])
+        return 1 if block == 2 and window == call.attrs.groups == 1 else block
 
     def is_better_plain(self, call: Call, joined: JoinedGroups) -> bool:
         """Whether a convolution, whose groups would be `joined` so, stays on its plain data."""
