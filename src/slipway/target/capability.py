@@ -70,7 +70,7 @@ class Capability:
     def holds_integers(self, bits: int, to_bits: int, lanes: int) -> bool:
         """Return whether an instruction converts a float to the nearest integer that there is.
 
-        A NaN to 0, with one more on RISC-V.  NEON of 32 bits would take lane by lane.
+        A NaN to 0, with one more on RISC-V.  NEON of 32 bits would be scalar code.
         """
         has = self.target.features.__contains__
         table = self.target.parsed_triple.table
