@@ -54,9 +54,7 @@ def SearchPolicyUtilsIsElementwiseMatch(
     return True
 
 
-def SearchPolicyUtilsIsTiled(
-    search_task: Any, state: StateObject | State, stage_id: int
-) -> bool:
+def SearchPolicyUtilsIsTiled(search_task: Any, state: StateObject | State, stage_id: int) -> bool:
     """Return whether a loop of a stage has been split."""
     del search_task
     stage = _stages(state, stage_id)[stage_id]

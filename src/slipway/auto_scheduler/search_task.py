@@ -44,7 +44,7 @@ from slipway.target import Target
 from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
-from slipway.tuning.scheduled import ScheduledTask
+from slipway.tuning.schedules.scheduled import ScheduledTask
 from slipway.tuning.space import Candidate, Choices
 
 FIRST = 64  # candidates among which one has to be legal

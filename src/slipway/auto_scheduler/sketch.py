@@ -20,7 +20,7 @@ from slipway.auto_scheduler.steps import MARKS, UNROLL, Step
 from slipway.backends.cpu.tile import vector_registers
 from slipway.target import Target
 from slipway.te.operation import ComputeOp, Operation
-from slipway.tuning.space import Candidate, Choices, candidate_of
+from slipway.tuning.space import Candidate, Choices, candidate_of, divisors, fitting
 
 if TYPE_CHECKING:
     from slipway.auto_scheduler.compute_dag import ComputeDAG
@@ -157,7 +157,7 @@ class Sketches(Choices):
                 wanted[_name(op, op.axis[-1], 2)] = last
                 rows = 4  # of the innermost tile, along the axes before the last one
                 for axis in reversed(op.axis[:-1]):
-                    length = fit(rows, extent(axis))
+                    length = fitting(rows, extent(axis))
                     wanted[_name(op, axis, 2)] = length
                     rows = max(1, rows // length)
                 for axis in op.reduce_axis:
@@ -171,8 +171,8 @@ class Sketches(Choices):
         """Return the lengths of the inner loops of a data axis, the innermost last."""
         inner = knobs.get(_name(op, axis, 2), 1)
         left = -(-extent(axis) // inner)
-        middle = fit(knobs.get(_name(op, axis, 1), 1), left)
-        outer = fit(knobs.get(_name(op, axis, 0), 1), left // middle)
+        middle = fitting(knobs.get(_name(op, axis, 1), 1), left)
+        outer = fitting(knobs.get(_name(op, axis, 0), 1), left // middle)
         return [outer, middle, inner]
 
     # A guess at the cost.
@@ -362,13 +362,3 @@ class SketchWriter:
 
 def _name(op: Operation, axis: Any, level: int) -> str:
     return f"{op.name}.{axis.var.name}.{level}"
-
-
-def divisors(length: int) -> tuple[int, ...]:
-    """Return the numbers that divide a length, the smallest first."""
-    return tuple(n for n in range(1, length + 1) if length % n == 0)
-
-
-def fit(value: int, length: int) -> int:
-    """Return the largest divisor of `length` that is at most `value`."""
-    return next((n for n in range(min(value, length), 0, -1) if length % n == 0), 1)

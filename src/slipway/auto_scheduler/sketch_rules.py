@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 from slipway.auto_scheduler.analysis import Role, StageRole
 from slipway.auto_scheduler.loop_state import State, StateObject, lengths_said
 from slipway.auto_scheduler.sketch import CUT, MOST_INNER, UNROLLS, Knobs, Sketches, SketchWriter
-from slipway.auto_scheduler.sketch import divisors as divisors_of
-from slipway.auto_scheduler.sketch import fit as fitting
 from slipway.auto_scheduler.steps import MARKS, UNROLL, Step
 from slipway.errors import TuningError
 from slipway.ir.expr import IntImm, IterVar
@@ -30,7 +28,7 @@ from slipway.target import Target
 from slipway.te.operation import ComputeOp, Operation
 from slipway.te.relations import Split
 from slipway.te.stage import INLINE, ROOT, Stage
-from slipway.tuning.space import Candidate, candidate_of
+from slipway.tuning.space import Candidate, candidate_of, divisors, fitting
 
 if TYPE_CHECKING:
     from slipway.auto_scheduler.compute_dag import ComputeDAG
@@ -320,7 +318,7 @@ class RuledWriter(SketchWriter):
         split = OpenSplit(names, given, length)
         for at, name in enumerate(names):
             if name is not None:
-                legal = divisors_of(length) if split.length is not None else OF_UNKNOWN
+                legal = divisors(length) if split.length is not None else OF_UNKNOWN
                 self._knob_of(name, [n for n in legal if n <= MOST_INNER],
                               8 if at == len(given) - 1 else 1)  # fmt: skip
         filled = split.filled(self.chosen)

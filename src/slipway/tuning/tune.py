@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from slipway.errors import TuningError
 from slipway.ir.function import IRModule
@@ -17,7 +17,7 @@ from slipway.tuning.database import Database, KeptTask
 from slipway.tuning.experience import Experience
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
-from slipway.tuning.measure import kernel_bench
+from slipway.tuning.measure import Decision, kernel_bench
 from slipway.tuning.runner import Runner, at_work
 from slipway.tuning.search import TaskSearch, kernel_errors
 from slipway.tuning.task import TuningTask, extract_tasks
@@ -36,11 +36,26 @@ class Budget:
     batch: int = 8
 
 
+class Searched(Decision, Protocol):
+    """What trials are shared among: a kernel of a model, or a function of loops."""
+
+    @property
+    def op(self) -> str:
+        """The operator that is decided about."""
+
+    @property
+    def weight(self) -> float:
+        """How often it is called."""
+
+
+SearchedT = TypeVar("SearchedT", bound=Searched)
+
+
 @dataclass(frozen=True)
-class Progress:
+class Progress(Generic[SearchedT]):
     """Where a task stands after a batch."""
 
-    task: TuningTask
+    task: SearchedT
     number: int  # of the task, from 0
     trials: int
     score: float  # of the best, relative to the default
@@ -52,7 +67,7 @@ class Progress:
     condition: str = ""  # what the device said then of its heat and clock
 
 
-Watcher = Callable[[Progress], None]
+Watcher = Callable[[Progress[TuningTask]], None]
 
 
 def tune_tasks(
@@ -70,8 +85,6 @@ def tune_tasks(
     halved for every batch that brought it nothing.  Raises TuningError when the device fails, and
     at the end when there is a kernel of which nothing could be measured.
     """
-    spent, limit = 0, budget or Budget()
-    start = time.monotonic()
     with tempdir() as folder:
         experience = Experience(database)
         searches = [
@@ -82,39 +95,49 @@ def tune_tasks(
             )
             for task in tasks
         ]  # fmt: skip
-        begun = {search.task.key: search.trials for search in searches}
-        waiting = list(searches)
-        first = list(searches)
-        while waiting:
-            search = first.pop(0) if first else max(waiting, key=_worth)
-            made = search.trials - begun[search.task.key]
-            size = min(limit.batch, limit.per_task - made)
-            if limit.in_all:
-                size = min(size, limit.in_all - spent)
-            number = searches.index(search)
-            standing = (
-                f"tuning {search.task.op}, {number + 1} of {len(searches)}: {search.trials} trials,"
-                f" {search.best_score:.2f} of the default's time"
-            )
-            with at_work(standing):
-                tried = _step(search, size) if size > 0 else 0
-            spent += tried
-            made = search.trials - begun[search.task.key]
-            done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
-            if watcher is not None:
-                watcher(
-                    Progress(
-                        search.task, number, search.trials, search.best_score,
-                        search.default_seconds,
-                        {kind: n for kind, n in search.errors.items() if kind}, done,
-                        str(search.best), search.watch.most, search.watch.said,
-                    )
-                )  # fmt: skip
-            if done:
-                waiting.remove(search)
-            over = limit.seconds and time.monotonic() - start > limit.seconds
-            if over or (limit.in_all and spent >= limit.in_all):
-                break
+        share_trials(searches, budget or Budget(), watcher)
+
+
+def share_trials(
+    searches: Sequence[TaskSearch[SearchedT]],
+    limit: Budget,
+    watcher: Callable[[Progress[SearchedT]], None] | None = None,
+) -> None:
+    """Let searches go on until a budget is spent, as `tune_tasks` says."""
+    spent, start = 0, time.monotonic()
+    begun = {search.task.key: search.trials for search in searches}
+    waiting = list(searches)
+    first = list(searches)
+    while waiting:
+        search = first.pop(0) if first else max(waiting, key=_worth)
+        made = search.trials - begun[search.task.key]
+        size = min(limit.batch, limit.per_task - made)
+        if limit.in_all:
+            size = min(size, limit.in_all - spent)
+        number = searches.index(search)
+        standing = (
+            f"tuning {search.task.op}, {number + 1} of {len(searches)}: {search.trials} trials,"
+            f" {search.best_score:.2f} of the default's time"
+        )
+        with at_work(standing):
+            tried = _step(search, size) if size > 0 else 0
+        spent += tried
+        made = search.trials - begun[search.task.key]
+        done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
+        if watcher is not None:
+            watcher(
+                Progress(
+                    search.task, number, search.trials, search.best_score,
+                    search.default_seconds,
+                    {kind: n for kind, n in search.errors.items() if kind}, done,
+                    str(search.best), search.watch.most, search.watch.said,
+                )
+            )  # fmt: skip
+        if done:
+            waiting.remove(search)
+        over = limit.seconds and time.monotonic() - start > limit.seconds
+        if over or (limit.in_all and spent >= limit.in_all):
+            break
     _expect_measured(searches)
 
 
@@ -165,7 +188,7 @@ def tune_model(
     return tasks
 
 
-def _expect_measured(searches: Sequence[TaskSearch[TuningTask]]) -> None:
+def _expect_measured(searches: Sequence[TaskSearch[SearchedT]]) -> None:
     """Raise TuningError for tasks of which no trial has a time: the search was none."""
     lost = [search for search in searches if search.is_unmeasured]
     if lost:
@@ -176,11 +199,11 @@ def _expect_measured(searches: Sequence[TaskSearch[TuningTask]]) -> None:
         )
 
 
-def _worth(search: TaskSearch[TuningTask]) -> float:
+def _worth(search: TaskSearch[SearchedT]) -> float:
     seconds = search.default_seconds * search.best_score * search.task.weight
     return seconds / 2.0**search.fruitless
 
 
-def _step(search: TaskSearch[TuningTask], size: int) -> int:
+def _step(search: TaskSearch[SearchedT], size: int) -> int:
     with search.bench, kernel_errors(search.task):
         return search.step(size)
