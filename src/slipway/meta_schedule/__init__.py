@@ -27,6 +27,11 @@ from slipway.meta_schedule import (
     tune_context,
     utils,
 )
+from slipway.meta_schedule.cost_model import CostModel
+from slipway.meta_schedule.feature_extractor import FeatureExtractor
+from slipway.meta_schedule.measure_callback import MeasureCallback
+from slipway.meta_schedule.mutator import Mutator
+from slipway.meta_schedule.postproc import Postproc
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.relay_integration import (
     TuneConfig,
@@ -36,17 +41,23 @@ from slipway.meta_schedule.relay_integration import (
     tune_relay,
     tune_tvm,
 )
+from slipway.meta_schedule.schedule_rule import ScheduleRule
+from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
+from slipway.meta_schedule.space_generator import SpaceGenerator
 from slipway.meta_schedule.tir_integration import compile_tir, tune_te, tune_tir
 from slipway.meta_schedule.tune import tune_tasks
 from slipway.meta_schedule.tune_context import TuneContext
+from slipway.meta_schedule.utils import derived_object
 from slipway.placeholders import placeholder_of
 
 __all__ = [
-    "Profiler", "TuneConfig", "TuneContext", "builder", "compile_relay", "compile_tir",
-    "cost_model", "database", "extract_tasks", "feature_extractor", "is_meta_schedule_enabled",
-    "measure_callback", "mutator", "postproc", "relay_integration", "runner", "schedule_rule",
-    "search_strategy", "space_generator", "tir_integration", "tune", "tune_context",
-    "tune_relay", "tune_tasks", "tune_te", "tune_tir", "tune_tvm", "utils",
+    "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate", "Mutator", "Postproc",
+    "Profiler", "ScheduleRule", "SearchStrategy", "SpaceGenerator", "TuneConfig", "TuneContext",
+    "builder", "compile_relay", "compile_tir", "cost_model", "database", "derived_object",
+    "extract_tasks", "feature_extractor", "is_meta_schedule_enabled", "measure_callback", "mutator",
+    "postproc", "relay_integration", "runner", "schedule_rule", "search_strategy",
+    "space_generator", "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks",
+    "tune_te", "tune_tir", "tune_tvm", "utils",
 ]  # fmt: skip
 
 _OTHER = (

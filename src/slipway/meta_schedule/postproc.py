@@ -66,6 +66,9 @@ class RewriteParallelVectorizeUnroll(Postproc):
         """Mark the loops, and take the annotations off."""
         asked = {b.name: dict(b.annotations) for b in tree.leaf_blocks(sch.func.body)}
         asked = {name: found for name, found in asked.items() if found.keys() & set(MARKS)}
+        if not asked:
+            return True
+        sch.enter_postproc()
         for name, found in asked.items():
             for mark in found.keys() & set(MARKS):
                 sch.unannotate(sch.get_block(name), mark)
@@ -80,8 +83,8 @@ class RewriteParallelVectorizeUnroll(Postproc):
             found = asked.get(name.removesuffix("_init"), {})
             if PARALLEL in found:
                 _parallelize(sch, name, int(found[PARALLEL]))
-            loops = sch.get_loops(sch.get_block(name))
-            if loops and int(found.get(UNROLL, 0)):
+            if int(found.get(UNROLL, 0)):
+                loops = sch.get_loops(sch.get_block(name))
                 sch.annotate(loops[0], "pragma_auto_unroll_max_step", int(found[UNROLL]))
         return True
 

@@ -87,11 +87,11 @@ class ApplyCustomRule(ScheduleRule):
     """Calls the function that a block's annotation "schedule_rule" names, with (sch, block)."""
 
     def __init__(self) -> None:
-        self._kind = "llvm"
+        self._keys: tuple[str, ...] = ("cpu",)
 
     def _initialize_with_tune_context(self, context: TuneContext) -> None:
         if context.target is not None:
-            self._kind = context.target.kind.name
+            self._keys = (*map(str, context.target.keys), context.target.kind.name)
 
     def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
         """Return what the function makes.  Raises TuningError where none is registered."""
@@ -99,14 +99,15 @@ class ApplyCustomRule(ScheduleRule):
         name = getattr(name, "value", name)
         if name in (None, "None"):
             return [sch]
-        for known in (f"{name}.{self._kind}", f"{name}.cpu", str(name)):
-            function = get_global_func(known, allow_missing=True)
+        known = [f"meta_schedule.{key}.{name}" for key in self._keys] + [str(name)]
+        for called in known:
+            function = get_global_func(called, allow_missing=True)
             if function is not None:
                 made = function(sch, block)
                 return [made] if isinstance(made, Schedule) else list(made)
         raise TuningError(
-            f"the block {block.name!r} asks for the schedule rule {name!r}, and no function "
-            f"{name!r} or '{name}.{self._kind}' is registered: register_func it, with (sch, block)"
+            f"the block {block.name!r} asks for the schedule rule {name!r}: register_func a "
+            f"function of (sch, block) as one of {', '.join(map(repr, known))}"
         )
 
 

@@ -14,6 +14,7 @@ from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.postproc import Postproc, finished
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
 from slipway.meta_schedule.space_generator import SpaceGenerator
+from slipway.meta_schedule.utils import cpu_count
 from slipway.target import Target
 from slipway.tuning.schedules.block_schedules import BlockTask, DesignSpace, legal_default
 
@@ -46,7 +47,12 @@ class TuneContext:
                 raise TypeError(f"TuneContext takes no {name!r}")
         self.mod = None if mod is None else normalized(mod)
         self.target = None if target is None else compile_target(target)
-        self.task_name, self.num_threads, self.logger = task_name, num_threads, logger
+        self.task_name, self.logger = task_name, logger
+        if isinstance(num_threads, str):
+            if num_threads not in ("physical", "logical"):
+                raise ValueError(f"num_threads {num_threads!r}: a number, 'physical' or 'logical'")
+            num_threads = cpu_count(logical=num_threads == "logical")
+        self.num_threads = num_threads
         self.rand_state = random.randrange(1, 2**31) if rand_state in (-1, None) else rand_state
         self.space_generator = (
             None if space_generator is None else SpaceGenerator.create(space_generator)

@@ -64,6 +64,7 @@ class DesignSpace(Choices):
         self.func, self._finish, self._fresh = func, finish, fresh
         self._end = OWN_END if has_own_end else ""
         self.traces: dict[str, Trace] = {}
+        self._tiles: dict[str, list[tuple[int, int, int]]] = {}  # (step, parts, length of its loop)
         super().__init__({}, {})
         for design in designs:
             self.enter(design)
@@ -77,12 +78,23 @@ class DesignSpace(Choices):
         made = candidate_of(name, knobs)
         if name not in self.traces:
             self.traces[name] = trace
-            self.values[name] = self._legal(trace)  # type: ignore[index]
+            self._tiles[name] = []
+            self.values[name] = self._legal(name, trace)  # type: ignore[index]
             self.defaults[name] = made  # type: ignore[index]
             self.default = self.default or made
         return made
 
-    def _legal(self, trace: Trace) -> dict[str, tuple[int, ...]]:
+    def with_values(self, candidate: Candidate, **values: Any) -> Candidate:
+        """Return the candidate with other values, so that equal schedules are equal."""
+        knobs = dict(super().with_values(candidate, **values).knobs)
+        for number, parts, left in self._tiles[candidate.strategy]:
+            for part in range(parts - 1, 0, -1):
+                name = f"{number}.{part}"
+                knobs[name] = fitting(int(knobs.get(name, 1)), left)
+                left //= knobs[name]
+        return candidate_of(candidate.strategy, knobs)
+
+    def _legal(self, name: str, trace: Trace) -> dict[str, tuple[int, ...]]:
         """Return the values of what is sampled; of places those that the design could have."""
         legal: dict[str, tuple[int, ...]] = {}
         sch = Schedule(self.func)
@@ -90,6 +102,7 @@ class DesignSpace(Choices):
         def note(number: int, inst: Instruction, inputs: list[Any], decision: Any) -> Any:
             if inst.kind.method == TILE:
                 extent = int(np.prod([int(n) for n in decision]))
+                self._tiles[name].append((number, len(decision), extent))
                 most = int(inst.attrs[1]) if inst.attrs[1] else extent
                 for part in range(1, len(decision)):
                     last = part == len(decision) - 1
@@ -102,7 +115,7 @@ class DesignSpace(Choices):
             return decision
 
         _taken(trace, sch, note)
-        return {name: values for name, values in legal.items() if len(values) > 1}
+        return {knob: values for knob, values in legal.items() if len(values) > 1}
 
     def sample(self, rng: random.Random) -> Candidate:
         """Return a random candidate: of a design, or of what the generator makes now."""
