@@ -19,11 +19,12 @@ from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import Decision, kernel_bench
 from slipway.tuning.runner import Runner, at_work
-from slipway.tuning.search import TaskSearch, kernel_errors
+from slipway.tuning.search import Deadline, TaskSearch, kernel_errors
 from slipway.tuning.task import TuningTask, extract_tasks
 from slipway.tuning.whole_model import WholeModel, check_model
 
 FRUITLESS = 3  # batches without a better candidate, after which a task rests
+CHECK = 3.0  # times a build of the model, that its last word takes: two builds, and the rounds
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,13 @@ def tune_tasks(
     watcher: Watcher | None = None,
     seed: int = 0,
     builder: Builder | None = None,
-) -> None:
+) -> list[TuningTask]:
     """Search the tasks; what is found is in the database, after Ctrl-C and errors too.
 
     After one batch of each, the next goes to the task whose calls take most of the model's time,
-    halved for every batch that brought it nothing.  Raises TuningError when the device fails, and
-    at the end when there is a kernel of which nothing could be measured.
+    halved for every batch that brought it nothing.  Returns the tasks for which the seconds were
+    too few.  Raises TuningError when the device fails, and at the end when there is a kernel of
+    which nothing could be measured.
     """
     with tempdir() as folder:
         experience = Experience(database)
@@ -95,33 +97,47 @@ def tune_tasks(
             )
             for task in tasks
         ]  # fmt: skip
-        share_trials(searches, budget or Budget(), watcher)
+        return share_trials(searches, budget or Budget(), watcher)
 
 
 def share_trials(
     searches: Sequence[TaskSearch[SearchedT]],
     limit: Budget,
     watcher: Callable[[Progress[SearchedT]], None] | None = None,
-) -> None:
-    """Let searches go on until a budget is spent, as `tune_tasks` says."""
-    spent, start = 0, time.monotonic()
+) -> list[SearchedT]:
+    """Let searches go on until a budget is spent, as `tune_tasks` says.
+
+    A batch is as large as the seconds that are left allow, by what candidates took before.
+    """
+    spent, deadline = 0, Deadline(limit.seconds)
     begun = {search.task.key: search.trials for search in searches}
+    each: dict[str, float] = {}  # seconds of a candidate
     waiting = list(searches)
     first = list(searches)
+    unfinished: list[SearchedT] = []
     while waiting:
         search = first.pop(0) if first else max(waiting, key=_worth)
+        search.deadline = deadline
         made = search.trials - begun[search.task.key]
         size = min(limit.batch, limit.per_task - made)
         if limit.in_all:
             size = min(size, limit.in_all - spent)
-        number = searches.index(search)
+        known = each.get(search.task.key, max(each.values(), default=0.0))
+        fits = deadline.fitting(size, known)
+        if size > 0 and not fits:
+            waiting.remove(search)
+            unfinished.append(search.task)
+            continue
+        number, start = searches.index(search), time.monotonic()
         standing = (
             f"tuning {search.task.op}, {number + 1} of {len(searches)}: {search.trials} trials,"
             f" {search.best_score:.2f} of the default's time"
         )
         with at_work(standing):
-            tried = _step(search, size) if size > 0 else 0
+            tried = _step(search, fits) if size > 0 else 0
         spent += tried
+        if tried:
+            each[search.task.key] = (time.monotonic() - start) / tried
         made = search.trials - begun[search.task.key]
         done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
         if watcher is not None:
@@ -135,10 +151,10 @@ def share_trials(
             )  # fmt: skip
         if done:
             waiting.remove(search)
-        over = limit.seconds and time.monotonic() - start > limit.seconds
-        if over or (limit.in_all and spent >= limit.in_all):
+        if limit.in_all and spent >= limit.in_all:
             break
     _expect_measured(searches)
+    return unfinished
 
 
 def tune_model(
@@ -153,22 +169,32 @@ def tune_model(
     begun: Callable[[list[TuningTask]], None] | None = None,
     layout_watcher: Callable[[LayoutProgress], None] | None = None,
     checked: Callable[[WholeModel], None] | None = None,
+    unfinished: Callable[[Sequence[KeptTask]], None] | None = None,
     seed: int = 0,
     builder: Builder | None = None,
 ) -> list[TuningTask]:
     """Search the layouts of a model, then the kernels that follow.
 
     Layouts take half of the seconds and of the trials in all at most.  At the end the whole model
-    is timed with what was found, and what slows it down set aside.  ``begun(tasks)`` is told the
-    kernels before their search, ``checked(model)`` what the model gained.  Returns the kernels.
+    is timed with what was found, and what slows it down set aside: seconds for that are kept.
+    ``begun(tasks)`` is told the kernels before their search, ``checked(model)`` what the model
+    gained, ``unfinished(tasks)`` those for which the seconds were too few.  Returns the kernels.
     """
     limit, start, known = budget or Budget(), time.monotonic(), len(database)
+    short: list[KeptTask] = []
+    builds = [0.0]
+
+    def look(progress: LayoutProgress) -> None:
+        builds.append(progress.build_seconds)
+        if layout_watcher is not None:
+            layout_watcher(progress)
+
     # A budget of few trials in all is for the kernels: each layout costs a whole model.
     if not limit.in_all or limit.in_all > limit.per_task:
         tune_layouts(
             module, target, params, runner, database,
             seconds=limit.seconds / 2, per_task=limit.per_task, in_all=limit.in_all // 2,
-            watcher=layout_watcher,
+            watcher=look, unfinished=short.extend,
         )  # fmt: skip
     with database:
         tasks = extract_tasks(module, target, params)
@@ -176,10 +202,13 @@ def tune_model(
         begun(tasks)
     if limit.seconds:
         left = limit.seconds - (time.monotonic() - start)
+        left -= min(left / 2, CHECK * max(builds))
         limit = replace(limit, seconds=max(left, 0.001))
     if limit.in_all:
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
-    tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
+    short += tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
+    if unfinished is not None and short:
+        unfinished(short)
     every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]
     with at_work("timing a tuned model"):
         whole = check_model(module, target, params, runner, database, every)
