@@ -56,11 +56,11 @@ def test_batches_are_as_large_as_the_seconds_allow(clock, seconds, each):
     begun = clock.now
     left = share_trials(searches, Budget(64, seconds=seconds, batch=8))
     took = clock.now - begun
-    # Nothing is known before the first batch, which is half of one.
-    assert took <= max(seconds, 4 * each)
+    # Nothing is known before the first batch, which is of two.
+    assert took <= max(seconds, 2 * each)
     assert {task.name for task in left} <= {"a", "b", "c"}
     assert bool(left) == (took + each > seconds)
-    assert searches[0].sizes[0] == 4
+    assert searches[0].sizes[0] == 2
 
 
 def test_without_seconds_nothing_is_left(clock):
@@ -71,7 +71,7 @@ def test_without_seconds_nothing_is_left(clock):
 
 def test_how_many_fit(clock):
     deadline = Deadline(10.0)
-    assert [deadline.fitting(8, each) for each in (0.0, 1.0, 4.0, 11.0)] == [4, 8, 2, 0]
+    assert [deadline.fitting(8, each) for each in (0.0, 1.0, 4.0, 11.0)] == [2, 8, 2, 0]
     clock.now += 9.5
     assert (deadline.fitting(8, 0.1), deadline.fitting(1, 1.0), deadline.is_over) == (5, 0, False)
     clock.now += 1.0

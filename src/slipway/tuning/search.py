@@ -28,6 +28,7 @@ from slipway.tuning.space import Candidate
 POOL = 512  # candidates that a batch is chosen from
 AT_RANDOM = 0.15  # part of a batch
 FINALISTS = 2  # of a batch, that meet the best so far
+UNKNOWN = 2  # candidates of a batch, where nothing says how long they take
 DUELS = 2  # that one of them must win
 LOOKED_AT = 3  # candidates for each place in a batch, whose loops are looked at
 SAME_ERRORS = 16  # trials in a row that end in one class of error: something is broken
@@ -55,14 +56,14 @@ class Deadline:
     def fitting(self, size: int, each: float) -> int:
         """Return how many of `size` candidates fit, each taking so many seconds; 0: unknown yet.
 
-        Of those that nothing is known of, half a batch.
+        Of those that nothing is known of, two: they tell.
         """
         left = self.left
         if left == math.inf:
             return size
         if left <= 0:
             return 0
-        return min(size, int(left / each)) if each else min(size, max(1, size // 2))
+        return min(size, int(left / each) if each else UNKNOWN)
 
 
 class Trial(Protocol):
