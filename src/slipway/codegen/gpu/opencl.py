@@ -45,6 +45,15 @@ static inline ushort slw_to_half(float x) {
 }
 """
 
+_HALF_ARITHMETIC = """#ifndef cl_khr_fp16
+#error "this device does not compute in float16 (cl_khr_fp16): compile without -supports_float16"
+#endif
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define slw_as_half(x) as_half((ushort)(x))
+#define slw_half_bits(x) as_ushort((half)(x))
+#define slw_half_fma fma
+"""
+
 # By the device's own instruction where it says that it has one.
 _DOTS = """#ifdef cl_khr_integer_dot_product
 #pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
@@ -99,6 +108,7 @@ OPENCL = Dialect(
     prologue=_PROLOGUE,
     builtins=MATH,
     halves=_HALVES,
+    half_arithmetic=_HALF_ARITHMETIC,
     dots=_DOTS,
     externs=frozenset(_EXTERNS.union(_EXACT.split())),
     doubles="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
