@@ -400,7 +400,7 @@ def _object_of(text):
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
     text = re.sub(r"llvm\.nvvm\.shfl\.sync\.(\w+)\.i32", r"slw_shfl_\1", text)
     text = text.replace("llvm.nvvm.activemask", "slw_activemask")
-    text = text.replace("llvm.nvvm.cp.async.ca.shared.global.", "slw_cp_async_")
+    text = re.sub(r"llvm\.nvvm\.cp\.async\.c[ag]\.shared\.global\.", "slw_cp_async_", text)
     text = re.sub(r"llvm\.nvvm\.cp\.async\.(\w+)\.group", r"slw_cp_async_\1", text)
     text = re.sub(r"addrspacecast ptr (%\w+) to ptr addrspace\([13]\)", _SAME, text)
     text = text.replace(

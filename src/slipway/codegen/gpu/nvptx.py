@@ -56,7 +56,7 @@ NVIDIA = GpuMachine(
     shuffle=_shuffle,
     active="llvm.nvvm.activemask",
     copies={
-        "async_copy": "call void @llvm.nvvm.cp.async.ca.shared.global.{bytes}"
+        "async_copy": "call void @llvm.nvvm.cp.async.{cache}.shared.global.{bytes}"
         "(ptr addrspace(3) {to}, ptr addrspace(1) {from_})",
         "async_commit": "call void @llvm.nvvm.cp.async.commit.group()",
         "async_wait": "call void @llvm.nvvm.cp.async.wait.group(i32 {groups})",
