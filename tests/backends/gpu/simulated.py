@@ -69,11 +69,14 @@ _CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
 
 
 class _Api(ctypes.Structure):
-    # It has no clock, keeps no memory, and has one queue: the last five stay null.
+    # It has no clock, keeps no memory, has one queue and no images: the last six stay null.
     _fields_ = [
         ("name", ctypes.c_char_p),
         *_CALLS.items(),
-        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim", "streams")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("launches", "mark", "between", "trim", "streams", "alloc_image")
+        ),
     ]
 
 

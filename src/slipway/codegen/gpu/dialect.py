@@ -19,6 +19,8 @@ class Dialect:
       ``{most}`` in all
     - `pointer`, `scalar`: a parameter, with ``{type}``, ``{name}``, ``{number}``; a pointer has
       ``{restrict}`` too, which is `restrict` where nothing else points there
+    - `image`: a parameter that is a texture (textures.py), with ``{access}`` and ``{name}``; "":
+      there is none
     - `spaces`: words in front of the type that a pointer points to, for memory that is "global",
       "shared" or "local"
     - `shared`: words in front of a declaration of memory that a block shares
@@ -73,6 +75,7 @@ class Dialect:
     dynamic_declared: str = ""
     dynamic_parameter: str = ""
     copies: str = ""
+    image: str = ""
     lane: str = ""
     exchange: str = ""
 

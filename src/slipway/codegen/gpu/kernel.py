@@ -8,11 +8,13 @@ from math import prod
 from slipway import dtypes
 from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import COMPARISONS, OPERATORS, Lane
-from slipway.codegen.c.function import CFunction, CModule
+from slipway.codegen.c.function import CModule
 from slipway.codegen.capture import captured
 from slipway.codegen.extremes import number_first
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.dynamic_shared import MEMORY, SCOPE, DynamicShared
+from slipway.codegen.gpu.images import ImageFunction
+from slipway.codegen.gpu.textures import is_texture
 from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -98,7 +100,7 @@ def uses(node: S.Stmt, var: E.Var) -> bool:
     return any(n is var for n in walk(node))
 
 
-class KernelEmitter(CFunction):
+class KernelEmitter(ImageFunction):
     """Emits one kernel: the walk of C with memory in spaces, and threads."""
 
     def __init__(self, module: CModule, name: str, dialect: Dialect) -> None:
@@ -112,8 +114,6 @@ class KernelEmitter(CFunction):
         self.dynamic = DynamicShared()
         self.taken |= dialect.reserved | {name, MEMORY}
         self.shared: frozenset[int] = frozenset()  # nodes of this statement, by id
-        self.known: dict[tuple[int, Lane, bool], tuple[str, list[str]]] = {}
-        self.branches: list[list[str]] = []  # the lines that a branch's lines stand among
 
     # -- around the body ---------------------------------------------------------------------------
 
@@ -129,6 +129,11 @@ class KernelEmitter(CFunction):
                 buffer = buffers.get(id(var))
                 if buffer is None:
                     raise CodegenError(f"{self.name}: pointer {var.name} is of no known type")
+                if is_texture(buffer.scope):
+                    access = self.image_access(buffer, body)
+                    parameters.append(self.dialect.image.format(access=access, name=name))
+                    kinds += "p"
+                    continue
                 ty = spelling.c_type(buffer.dtype)
                 self.pointer_types[id(var)] = ty
                 self.spaces[id(var)] = "global"
@@ -372,6 +377,9 @@ class KernelEmitter(CFunction):
         own = self.dialect.halves is not None or self.native_half
         if self.native_half and "float16" in pair and "float32" in pair:
             self.helpers.add(HALF_HELPER)
+        loaded = node.value
+        if pair == ("float16", "float32") and self.reads_texture(loaded):
+            return self.number_of_texel(loaded, lane)  # type: ignore[arg-type]
         if own and pair == ("float16", "float32"):
             return f"slw_from_half({self.expr(node.value, lane)})"
         if own and pair == ("float32", "float16"):

@@ -22,7 +22,8 @@ typedef ulong slw_w64;
 """
 _WORDS = """
 kernel global local private constant read_only write_only read_write uniform pipe generic half quad
-complex imaginary vector image2d_t sampler_t event_t uchar ushort uint ulong size_t barrier mad fma
+complex imaginary vector image2d_t sampler_t event_t uchar ushort uint ulong
+size_t barrier mad fma slw_texels slw_number
 min max clamp mix step sign dot cross length select abs exp log pow sin cos tan sqrt floor ceil
 trunc rint round all any shuffle degrees radians distance normalize hypot atomic
 """
@@ -97,6 +98,7 @@ OPENCL = Dialect(
     bounds=" __attribute__((reqd_work_group_size({threads})))",
     pointer="__global {type}* {restrict}{name}",
     scalar="{type} {name}",
+    image="__{access}_only image2d_t {name}",
     spaces={"global": "__global ", "shared": "__local ", "local": ""},
     shared="__local ",
     dynamic_parameter="__local ulong2* slw_dynamic",

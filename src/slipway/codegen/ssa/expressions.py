@@ -130,7 +130,7 @@ class SsaExpressions:
         return self.native_half and scalar == "float16"
 
     def _number(self, node: E.PrimExpr, lane: Lane) -> Value:
-        """Return the value of an operand; of a float16 that the device computes with, the number."""
+        """Return the value of an operand; of a float16 that is computed with, the number."""
         value = self.expr(node, lane)
         if self._computes_in_halves(dtypes.scalar_of(node.dtype)):
             return self.sink.bitcast(value, "float16")

@@ -53,7 +53,9 @@ def elementwise(n, body, count, dtype="float16"):
 def numbers(n, seed):
     """Halves of all sizes whose sums and products are normal numbers."""
     r = np.random.default_rng(seed)
-    return (r.uniform(1, 2, n) * 2.0 ** r.integers(-4, 5, n) * r.choice([-1, 1], n)).astype("float16")
+    return (r.uniform(1, 2, n) * 2.0 ** r.integers(-4, 5, n) * r.choice([-1, 1], n)).astype(
+        "float16"
+    )
 
 
 def test_each_operation_is_rounded_once(half_device):
@@ -70,7 +72,9 @@ def test_each_operation_is_rounded_once(half_device):
 
 def test_a_product_and_its_sum_are_rounded_once(half_device):
     a, b, c = (numbers(500, seed + 7) for seed in range(3))
-    found = run(built(*elementwise(500, lambda x, y, z: z - x * y, 3)), half_device, [a, b, c], (500,))
+    found = run(
+        built(*elementwise(500, lambda x, y, z: z - x * y, 3)), half_device, [a, b, c], (500,)
+    )
     exact = c.astype("float64") - a.astype("float64") * b.astype("float64")
     once, twice = exact.astype("float16"), c - a * b
     assert (once != twice).any()
@@ -166,7 +170,9 @@ def test_pairs_of_halves_are_added_up_by_one_instruction(tmp_path):
 
 def test_what_does_not_compute_in_float16_is_said():
     s, args = elementwise(64, lambda x, y: x * y, 2)
-    with pytest.raises(CodegenError, match="sm_50 .*has no arithmetic in float16: it came with sm_53"):
+    with pytest.raises(
+        CodegenError, match=r"sm_50 .*has no arithmetic in float16: it came with sm_53"
+    ):
         tvm.build(s, args, Target("cuda -arch=sm_50 -supports_float16=1", host="llvm"))
     x = relay.var("x", shape=(4, 4))
     mod = relay.transform.InferType()(

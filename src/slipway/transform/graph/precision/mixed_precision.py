@@ -63,7 +63,8 @@ def to_mixed_precision(
 
     With `keep_output_dtype` it returns what it did, else perhaps values of the low type.  An
     operator of no known kind stays as it is: `missing_op_mode` 0 raises LoweringError, 1 warns,
-    2 is silent.  `sums` is what products are summed in: float32, or `low`.  Also raises LoweringError for a `low` that is no 16-bit float.
+    2 is silent.  `sums` is what products are summed in: float32, or `low`.  Also raises
+    LoweringError for a `low` that is no 16-bit float.
     """
     if low not in LOW_TYPES:
         raise LoweringError(
