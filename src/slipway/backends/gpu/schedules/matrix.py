@@ -1,4 +1,4 @@
-"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``), from sm_75 on, and Apple's.
+"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``, sm_75 on), Apple's and AMD's.
 
 As `shared.py` does it, a block computes a tile of the output from panels in shared memory; its
 warps divide the tile, and a warp adds products of whole matrices of 16 x 32 bytes by 32 bytes x 8
@@ -6,7 +6,8 @@ to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
 
     float16, bfloat16 -> float32        int8, uint8 -> int32
 
-Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`).
+Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`),
+AMD's of RDNA 3 matrices of 16 x 16 (`wmma_products.py`).
 
 Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
 that the threads of a warp fetch eight bytes each from different banks.
@@ -42,6 +43,7 @@ from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
 from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP
+from slipway.ir.instructions.wmma_products import SIDE
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
@@ -53,13 +55,21 @@ _BLOCKS = (32, 64, 128)
 _TILES = (2, 4, 8)
 _WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
 _PANEL_BYTES = 64  # of a panel's row
-_PADS = {"cuda": (16, 32), "metal": (32, 16)}  # bytes between rows of panels, at most
+_PADS = {
+    "cuda": (16, 32),
+    "metal": (32, 16),
+    "rocm": (16, 16),
+}  # bytes between rows of panels, at most
+_LEAST = {"rocm": SIDE}  # columns of an instruction, where they are more
 _FETCHED_BYTES = 16  # by a thread from global memory at once
 
 
 @dataclass(frozen=True)
 class MatrixKnobs(Knobs):
-    """A block's tile, a thread's part of it, and steps fetched at once."""
+    """A block's tile, a thread's part of it, and steps fetched at once.
+
+    A warp computes `warp_tile`, whatever part of that is a thread's on matrix units of a kind.
+    """
 
     block_rows: int
     block_columns: int
@@ -68,10 +78,15 @@ class MatrixKnobs(Knobs):
     stages: int = 1
 
     @property
+    def warp_tile(self) -> tuple[int, int]:
+        """Rows and columns that a warp computes."""
+        return self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * _WARP_COLUMNS
+
+    @property
     def warps(self) -> tuple[int, int]:
         """Warps of a block along the rows and the columns of its tile."""
-        across = self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * _WARP_COLUMNS
-        return self.block_rows // across[0], self.block_columns // across[1]
+        down, across = self.warp_tile
+        return self.block_rows // down, self.block_columns // across
 
     @property
     def threads(self) -> int:
@@ -93,7 +108,12 @@ def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
         knobs = MatrixKnobs(*values)
         shared = knobs.panel_bytes(_PADS[target.kind.name])
         most = min(most_threads(target), ANY_GPU.most_threads)
-        fits = 0 < knobs.threads <= most and shared <= panel_bytes(target, knobs.stages)
+        least = _LEAST.get(target.kind.name, _WARP_COLUMNS)
+        fits = (
+            knobs.warp_tile[1] % least == 0
+            and 0 < knobs.threads <= most
+            and shared <= panel_bytes(target, knobs.stages)
+        )
         if fits and knobs.rows * knobs.columns <= ANY_GPU.warp_sums:
             found.append(knobs)
     return tuple(found)
@@ -383,12 +403,12 @@ class _Tiles:
         rows, row = stage.split(rows, factor=of.rows)
         rows, low_row = stage.split(rows, factor=of.low_rows)
         rows, high_row = stage.split(rows, factor=of.warp_rows // of.rows // of.low_rows)
-        down, warp_y = stage.split(rows, nparts=knobs.rows // of.rows)
+        down, warp_y = stage.split(rows, nparts=knobs.warp_tile[0] // of.warp_rows)
         block_x, columns = stage.split(columns, factor=knobs.block_columns)
         columns, column = stage.split(columns, factor=of.columns)
         columns, low = stage.split(columns, factor=of.low_columns)
         columns, high = stage.split(columns, factor=of.warp_columns // of.columns // of.low_columns)
-        across, warp_x = stage.split(columns, nparts=knobs.columns // of.columns)
+        across, warp_x = stage.split(columns, nparts=knobs.warp_tile[1] // of.warp_columns)
         lane_axes = (high_row, high, low_row, low)
         parts = (down, across, warp_y, warp_x, *lane_axes, row, column)
         stage.reorder(*batch, block_y, block_x, *parts)
