@@ -155,8 +155,8 @@ class _Host:
         allocated = _packed("alloc", self.kind, like, size, dtype="int64")
         if is_texture(buffer.scope):
             bits = dtypes.bits_of(buffer.dtype)
-            asked = [ops.const(n, "int64") for n in (*sides(buffer), bits)]
-            allocated = _packed("alloc_image", self.kind, like, *asked, dtype="int64")
+            wanted = [ops.const(n, "int64") for n in (*sides(buffer), bits)]
+            allocated = _packed("alloc_image", self.kind, like, *wanted, dtype="int64")
         freed = _call("free", self.kind, address)
         return S.LetStmt(address, allocated, S.seq((self.visit(node.body), freed)))
 

@@ -60,9 +60,9 @@ class ImageFunction(CFunction):
         (index,) = node.indices
         if index.lanes > 1 and _is_texel(index):
             return _picked(self._texel(node, None)[0], lane)
-        texel, place = self._texel(node, lane)
+        texel, position = self._texel(node, lane)
         known = None if index.lanes > 1 else _remainder(index)
-        return _picked(texel, lane_of(place) if known is None else known)
+        return _picked(texel, lane_of(position) if known is None else known)
 
     def _texel(self, node: E.BufferLoad, lane: Lane) -> tuple[str, str]:
         """Return the name of a texel, which a statement reads once, and of its index."""
@@ -70,15 +70,15 @@ class ImageFunction(CFunction):
         found = self.known.get(key)
         if found is None or not any(found[1] is lines for lines in (self.lines, *self.branches)):
             (index,) = node.indices
-            name, place = self._c_Var(node.buffer.data, None), self._named_place(index, lane)
+            name, position = self._c_Var(node.buffer.data, None), self._named_position(index, lane)
             texel = self.fresh("texel")
-            read = f"read_imagef({name}, slw_texels, {coordinates(place)})"
+            read = f"read_imagef({name}, slw_texels, {coordinates(position)})"
             self.line(f"const float4 {texel} = {read};")
-            found = self.known[key] = f"{texel} {place}", self.lines
-        texel, place = found[0].split(" ")
-        return texel, place
+            found = self.known[key] = f"{texel} {position}", self.lines
+        texel, position = found[0].split(" ")
+        return texel, position
 
-    def _named_place(self, index: E.PrimExpr, lane: Lane) -> str:
+    def _named_position(self, index: E.PrimExpr, lane: Lane) -> str:
         """Return the name of an index; without a `lane`, of the first of several."""
         ramp = as_ramp(index) if index.lanes > 1 else None
         if ramp is None:
@@ -87,7 +87,7 @@ class ImageFunction(CFunction):
             self.indexing = before
         else:
             text = self.index(ramp[0]) + (f" + {ramp[1]} * {lane}" if lane is not None else "")
-        return self.temporary("int32", text, "place")
+        return self.temporary("int32", text, "position")
 
     def _lanes(
         self, value: E.PrimExpr, lanes: int, assign: Callable[[int | str, str], str]
@@ -107,8 +107,8 @@ class ImageFunction(CFunction):
         if not is_texture(node.buffer.scope):
             super()._store(node)
             return
-        (place,) = node.indices
-        if place.lanes == 1 or not _is_texel(place):
+        (position,) = node.indices
+        if position.lanes == 1 or not _is_texel(position):
             raise CodegenError(
                 f"{self.name}: it writes one number of a texel of {node.buffer.name!r} at a time; "
                 f"a device writes all {LANES}. Vectorize the last axis of the stage that fills it"
@@ -118,7 +118,7 @@ class ImageFunction(CFunction):
         texts = [self.expr(node.value, n) for n in range(LANES)]
         if node.buffer.dtype == "float16":
             texts = [f"slw_from_half({text})" for text in texts]
-        name, at = self._c_Var(node.buffer.data, None), self._named_place(place, None)
+        name, at = self._c_Var(node.buffer.data, None), self._named_position(position, None)
         self.line(f"write_imagef({name}, {coordinates(at)}, (float4)({', '.join(texts)}));")
         self.depth -= 1
         self.line("}")

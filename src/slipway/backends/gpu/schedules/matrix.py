@@ -60,7 +60,7 @@ _PADS = {
     "metal": (32, 16),
     "rocm": (16, 16),
 }  # bytes between rows of panels, at most
-_LEAST = {"rocm": SIDE}  # columns of an instruction, where they are more
+_SMALLEST = {"rocm": SIDE}  # columns of an instruction, where they are more
 _FETCHED_BYTES = 16  # by a thread from global memory at once
 
 
@@ -108,9 +108,9 @@ def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
         knobs = MatrixKnobs(*values)
         shared = knobs.panel_bytes(_PADS[target.kind.name])
         most = min(most_threads(target), ANY_GPU.most_threads)
-        least = _LEAST.get(target.kind.name, _WARP_COLUMNS)
+        smallest = _SMALLEST.get(target.kind.name, _WARP_COLUMNS)
         fits = (
-            knobs.warp_tile[1] % least == 0
+            knobs.warp_tile[1] % smallest == 0
             and 0 < knobs.threads <= most
             and shared <= panel_bytes(target, knobs.stages)
         )
