@@ -82,7 +82,7 @@ NAMES = set(
     """
     accumulate_dots begin_copies cut_loops flatten_storage hoist_choice
     inject_double_buffer inject_prefetch
-    instrument_bounds loop_partition lower_blocks lower_custom_calls
+    instrument_bounds lay_out_textures loop_partition lower_blocks lower_custom_calls
     lower_custom_datatypes map_threads reduce_over_threads remove_assertions
     remove_unused serialize_threads simplify storage_rewrite swizzle_storage transpose_loads
     unroll_loop vectorize_loop
