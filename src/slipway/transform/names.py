@@ -42,6 +42,7 @@ OPT_LEVELS = {
     "InferType": 0,
     "IntegerProducts": 2,
     "Inline": 1,
+    "JoinReductions": 2,
     "KernelPerOp": 0,
     "Legalize": 1,
     "MergeCompilerRegions": 0,

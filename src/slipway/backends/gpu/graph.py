@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.backends.gpu.joins import joined_reductions
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.schedules.shared import runs_in_step
@@ -87,6 +88,11 @@ def _columns(function: Function, setting: Setting) -> Function:
     return made if made is function else fold_constant(made)
 
 
+def _joins(function: Function, setting: Setting) -> Function:
+    assert setting.target is not None
+    return joined_reductions(function, setting.target)
+
+
 def _in_step(setting: Setting) -> bool:
     return setting.target is not None and runs_in_step(setting.target)
 
@@ -100,4 +106,5 @@ PASSES: tuple[Pass, ...] = (
     setting_pass("WinogradConv", _winograd, exact=False),
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(wide=MOST),
+    setting_pass("JoinReductions", _joins, exact=False),
 )
