@@ -163,7 +163,9 @@ def _costs(setting: Setting) -> Costs:
 def _pack(function: Function, setting: Setting) -> Function:
     instructions = packing_instructions(setting.target)
     padded = pad_quantized(function, instructions)
-    return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
+    packed = sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
+    # Reshapes that meet, and those of factors, are left.
+    return packed if packed is function else fold_constant(simplify_expr(packed))
 
 
 def _pack_blocks(function: Function, setting: Setting) -> Function:

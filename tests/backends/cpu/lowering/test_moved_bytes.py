@@ -44,7 +44,12 @@ def case(dtype, *readers):
     value = bytes_of(x, dtype)
     results = []
     for reader in readers:
-        if reader == "move":
+        if reader == "reshaped":
+            rows = relay.reshape(value, (20, 30))
+            results.append(relay.abs(relay.cast(moved(rows, dtype), "int32")))
+        elif reader == "wide rows":
+            results.append(relay.negative(relay.cast(relay.reshape(value, (30, 20)), "int32")))
+        elif reader == "move":
             results.append(relay.abs(relay.cast(moved(value, dtype), "int32")))
         elif reader == "wide":
             wide = relay.cast(value, "int32")
@@ -72,6 +77,12 @@ def test_other_readers_widen_what_was_moved(dtype):
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_a_result_keeps_its_sign_and_is_moved_once(dtype):
     check(*case(dtype, "move", "result", "move"), 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_moves_of_a_reshape(dtype):
+    check(*case(dtype, "reshaped", "move", "wide rows"), 0)
+    check(*case(dtype, "reshaped", "result"), 1)
 
 
 def test_without_moves_nothing_changes():

@@ -30,7 +30,7 @@ def moved_bytes(function: Function) -> Function:
     for expr in exprs:
         for child in children(expr):
             readers.setdefault(id(child), []).append(expr)
-    moves = {id(e): e.args[0].args[0].args[0] for e in exprs if _is_move(e)}
+    moves = {id(e): _source(e.args[0].args[0].args[0]) for e in exprs if _is_move(e)}
     if not moves:
         return function
     sources = {id(v): v for v in moves.values()}
@@ -39,11 +39,11 @@ def moved_bytes(function: Function) -> Function:
     once: dict[int, Expr] = {}  # the move of each value
     for expr in exprs:
         if id(expr) in moves and id(moves[id(expr)]) in once:
-            fresh = once[id(moves[id(expr)])]
+            fresh = _in_shape_of(expr, once[id(moves[id(expr)])])
         elif id(expr) in chosen:
             fresh = once[id(expr)] = _stored(expr, done[id(expr.args[0].args[0])])
-        elif is_call_of(expr, "cast") and id(expr.args[0]) in chosen:
-            fresh = _widened(expr, once[id(expr.args[0])])
+        elif is_call_of(expr, "cast") and id(_source(expr.args[0])) in chosen:
+            fresh = _widened(expr, done[id(expr.args[0])])
         else:
             fresh = _one_constant(rebuild(expr, lambda child: done[id(child)]))
             if id(expr) in moves:
@@ -69,6 +69,21 @@ def _is_move(expr: Any) -> bool:
     )
 
 
+def _source(value: Any) -> Any:
+    """Return what is reshaped."""
+    while is_call_of(value, "reshape"):
+        value = value.args[0]
+    return value
+
+
+def _in_shape_of(expr: Any, value: Any) -> Expr:
+    shape = expr.tensor_type.shape
+    if value.tensor_type.shape == shape:
+        return value  # type: ignore[no-any-return]
+    with op_registry.span(expr.span):
+        return op_registry.make("reshape")(value, shape)  # type: ignore[no-any-return]
+
+
 def _is_stored_moved(value: Any, readers: dict[int, list[Expr]], moves: dict[int, Any]) -> bool:
     """Return whether a clipped integer may be stored with the other sign: all readers widen it."""
     if not is_call_of(value, "cast") or not is_call_of(value.args[0], "clip"):
@@ -83,6 +98,9 @@ def _is_stored_moved(value: Any, readers: dict[int, list[Expr]], moves: dict[int
 
 
 def _only_moves(reader: Any, readers: dict[int, list[Expr]], moves: dict[int, Any]) -> bool:
+    if is_call_of(reader, "reshape"):
+        further = readers.get(id(reader), [])
+        return bool(further) and all(_only_moves(r, readers, moves) for r in further)
     if not is_call_of(reader, "cast"):
         return False
     if reader.attrs.dtype == "int32":
