@@ -10,18 +10,21 @@ one number: all targets with 64-bit pointers have the low byte first.
 
 from __future__ import annotations
 
+import math
+
 from slipway.codegen.llvm.writer import Writer
 from slipway.codegen.packed import HEAD, KIND_TENSOR, ROW, Signature
 from slipway.target import Target
 
+LOW = 0xFFFFFFFF  # the first of an extent's two words
 TENSOR_POINTER = 7  # kTVMFFIDLTensorPtr
 ANY_BYTES, PAYLOAD = 16, 8
 DEVICE, RANK, SHAPE, STRIDES, BYTE_OFFSET = 8, 16, 24, 32, 40  # of a DLTensor with 64-bit pointers
-MOST_COMPARED = 48  # extents of all arguments: beyond them the code is long
+MOST_BYTES = 1 << 17  # of all arguments: with more the call is long, and the code takes LLVM 7 ms
 
 
 def takes_plain_args(signature: Signature, target: Target) -> bool:
-    """Return whether all parameters are compact tensors of fixed shapes, and code may be longer."""
+    """Return whether all parameters are tensors of few bytes, and code may be longer."""
     triple = target.parsed_triple
     if target.pointer_bits != 64 or triple.is_small:
         return False
@@ -30,8 +33,17 @@ def takes_plain_args(signature: Signature, target: Target) -> bool:
     rows = _rows(signature)
     return bool(rows) and (
         all(row[0] == KIND_TENSOR and not row[9] for row in rows)
-        and sum(row[5] for row in rows) <= MOST_COMPARED
+        and sum(_bytes(signature, row) for row in rows) <= MOST_BYTES
     )
+
+
+def _bytes(signature: Signature, row: list[int]) -> int:
+    return math.prod(_extents(signature, row)) * row[3] * row[4] // 8
+
+
+def _extents(signature: Signature, row: list[int]) -> list[int]:
+    words = signature.words[row[8] : row[8] + 2 * row[5]]
+    return [low & LOW | high << 32 for low, high in zip(words[::2], words[1::2], strict=True)]
 
 
 def _rows(signature: Signature) -> list[list[int]]:
@@ -63,10 +75,9 @@ def put_plain_args(w: Writer, signature: Signature, good: str, other: str) -> No
     sizes: list[str] = []
     for i, (tensor, row) in enumerate(zip(tensors, rows, strict=True)):
         shape = _field(w, tensor, SHAPE, "ptr")
-        for d in range(row[5]):
-            low, high = signature.words[row[8] + 2 * d : row[8] + 2 * d + 2]
+        for d, wanted in enumerate(_extents(signature, row)):
             extent = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr {shape}, i64 {d}')}")
-            sizes.append(w.put(f"xor i64 {extent}, {(high & 0xFFFFFFFF) << 32 | low & 0xFFFFFFFF}"))
+            sizes.append(w.put(f"xor i64 {extent}, {wanted}"))
         data, offset = _field(w, tensor, 0, "i64"), _field(w, tensor, BYTE_OFFSET, "i64")
         address = w.put(f"add i64 {data}, {offset}")
         sizes.append(w.put(f"and i64 {address}, {row[7] - 1}"))
