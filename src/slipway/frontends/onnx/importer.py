@@ -46,6 +46,7 @@ from slipway.frontends.onnx.open_sizes import (
     open_sizes,
     shapes_of_dims,
 )
+from slipway.frontends.onnx.operators.ml.dictionaries import without_dictionaries
 from slipway.frontends.onnx.operators.ml.texts import without_texts
 from slipway.frontends.onnx.reader import (
     Weights,
@@ -195,7 +196,9 @@ class _Importer:
         values: Values | None = None,
     ) -> None:
         check_names(proto)
-        proto, self.texts = without_texts(proto)
+        proto, columns = without_dictionaries(proto)
+        proto, texts = without_texts(proto)
+        self.texts = {**texts, **columns}
         self.proto, self.weights = proto, weights
         self.constants = dict(constants or {})
         self.graph = proto.graph
