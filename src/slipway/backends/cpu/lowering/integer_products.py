@@ -22,7 +22,6 @@ from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import const, is_call_of
-from slipway.relay.open_dims import has_open
 from slipway.relay.visit import rewrite
 from slipway.transform.graph.convert_layout import change_layouts
 
@@ -106,8 +105,6 @@ def _on_bytes(expr: Any) -> Expr | None:
     if not is_call_of(expr, "nn.conv1d", "nn.conv2d", "nn.dense", "nn.batch_matmul"):
         return None
     if expr.type is None or expr.tensor_type.dtype != SUMS:
-        return None
-    if has_open(expr.type) or any(has_open(a.type) for a in expr.args):
         return None
     with op_registry.span(expr.span):
         if expr.op.name == "nn.batch_matmul":
@@ -244,21 +241,16 @@ def _convolution(call: Any, data: Stored, weight: Constant) -> Expr | None:
 
 
 def _padded(data: Stored, layout: str, padding: Sequence[int]) -> Any:
-    """Return the bytes with their zero point around them; one that is computed enters by a mask."""
+    """Return the bytes with their zero point around them; less one that is computed, they wrap."""
     top, left, bottom, right = padding
     amounts = [(0, 0)] * 4
     amounts[layout.index("H")], amounts[layout.index("W")] = (top, bottom), (left, right)
     known = data.known_zero
     if known is not None:
         return call_of("nn.pad", data.value, amounts, float(known))
-    padded = call_of("nn.pad", data.value, amounts, 0.0)
-    inner = [1] * 4
-    for letter in "HW":
-        inner[layout.index(letter)] = data.value.tensor_type.shape[layout.index(letter)]
-    around = 1 - np.pad(np.ones(inner, np.uint8), amounts)
-    dtype = data.value.tensor_type.dtype
-    padding = call_of("multiply", const(around.astype(dtype)), call_of("cast", data.zero, dtype))
-    return call_of("add", padded, padding)
+    zero = call_of("cast", data.zero, data.value.tensor_type.dtype)
+    less = call_of("subtract", data.value, zero)
+    return call_of("add", call_of("nn.pad", less, amounts, 0.0), zero)
 
 
 # -- products of two computed matrices -----------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay import op_registry
+from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import const, is_call_of
 from slipway.relay.ops.nn.windows import conv_extents
@@ -133,7 +134,7 @@ def _by_winograd(
         and channels % costs.winograd_channels == 0
         and channels <= MOST_CHANNELS
         and outputs >= costs.winograd_channels
-        and height * width >= costs.winograd_positions
+        and usual(height * width) >= costs.winograd_positions
     )
     if not fits:
         return None
@@ -200,7 +201,7 @@ def _fills(
     height, width = conv_extents(
         data.tensor_type.shape[1:3], weight.shape[:2], attrs.strides, attrs.padding, attrs.dilation
     )
-    return height * width >= costs.packed_rows and weight.shape[3] % 4 == 0
+    return usual(height * width) >= costs.packed_rows and weight.shape[3] % 4 == 0
 
 
 def _columns(entry: HardwareIntrinsic, weight: Array) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from slipway.backends.cpu.knobs import dividing_lanes
 from slipway.backends.cpu.tile import Tile
 from slipway.backends.stages import extent_of
+from slipway.relay.dims import is_open
 
 if TYPE_CHECKING:
     from slipway import te
@@ -113,21 +114,32 @@ def image_tiles(
     Parts are of whole lines, and tiles within one, where there is a `line`: its positions.
 
     `around` are the loops of images and of panels, `vectors` that of the vectors of a panel.  All
-    panels of a part are computed before the next part.  Cores share the tiles of all of them.
+    panels of a part are computed before the next part.  Cores share the tiles of all of them.  An
+    open number of positions is one part.
     """
     image, panel = around
-    if line:
+    outer = [image, panel]
+    if is_open(part) and line:
+        *lines, x = position
+        x_outer, p_inner = stage.split(x, factor=rows, tail=tail)
+        stage.reorder(*lines, x_outer)
+        p_outer = stage.fuse(*lines, x_outer)
+    elif is_open(part):
+        p_outer, p_inner = stage.split(stage.fuse(*position), factor=rows, tail=tail)
+    elif line:
         *lines, x = position
         p_part, y = stage.split(stage.fuse(*lines), factor=max(1, part // line), tail=tail)
         x_outer, p_inner = stage.split(x, factor=rows, tail=tail)
         stage.reorder(y, x_outer)
         p_outer = stage.fuse(y, x_outer)
+        outer.insert(1, p_part)
     else:
         p_part, p_tiles = stage.split(stage.fuse(*position), factor=part, tail=tail)
         p_outer, p_inner = stage.split(p_tiles, factor=rows, tail=tail)
+        outer.insert(1, p_part)
     unrolled = [p_inner, vectors] if rows_first else [vectors, p_inner]
-    register_tile(stage, [image, p_part, panel, p_outer], unrolled, lane)
-    task = stage.fuse(image, p_part, panel)
+    register_tile(stage, [*outer, p_outer], unrolled, lane)
+    task = stage.fuse(*outer)
     if shared:
         stage.parallel(task)
         stage.parallel(p_outer)

@@ -137,11 +137,16 @@ def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
 
 
 def packed_product(
-    attrs: IntegerConvAttrs, inputs: Sequence[Any], out_types: Sequence[Any], grouped: bool
+    attrs: IntegerConvAttrs,
+    inputs: Sequence[Any],
+    out_types: Sequence[Any],
+    grouped: bool,
+    by_lines: bool = False,
 ) -> list[Any]:
     """Sums over positions as one axis and blocks of channels, brought to their places.
 
-    With `grouped` they read the data through a stage of its own, (N, kH, kW, OH * OW, C).
+    With `grouped` they read the data through a stage of its own, (N, kH, kW, OH * OW, C).  With
+    `by_lines` positions have two axes, as an image of open size needs: OH, OW for OH * OW.
     """
     from slipway.te.hardware import byte_of
 
@@ -156,40 +161,60 @@ def packed_product(
         for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
     )
 
-    def datum(b: PrimExpr, y: Any, x: Any, p: PrimExpr, c: PrimExpr) -> Any:
-        """What position p is multiplied by at (y, x) of the window."""
-        y = te().floordiv(p, width) * sy + y * dy
-        x = te().floormod(p, width) * sx + x * dx
-        return data(b, y, x, c)
+    def datum(b: Any, y: Any, x: Any, c: Any, row: Any, column: Any) -> Any:
+        """What the position (row, column) is multiplied by at (y, x) of the window."""
+        return data(b, row * sy + y * dy, column * sx + x * dx, c)
 
-    read: Any = datum
-    if grouped:
-        extents = (n, kh, kw, height * width, shape_of(data)[3])
-        read = te().compute(extents, datum, name="groups", tag="packed_groups")
+    def at(p: PrimExpr) -> tuple[Any, Any]:
+        return te().floordiv(p, width), te().floormod(p, width)
 
-    def element(b: Any, p: Any, o: Any, lane: PrimExpr) -> Any:
+    groups: Any = None
+    if grouped and by_lines:
+        groups = te().compute(
+            (n, kh, kw, height, width, shape_of(data)[3]),
+            lambda b, ky, kx, y, x, c: datum(b, ky, kx, c, y, x),
+            name="groups", tag="packed_groups",
+        )  # fmt: skip
+    elif grouped:
+        groups = te().compute(
+            (n, kh, kw, height * width, shape_of(data)[3]),
+            lambda b, ky, kx, p, c: datum(b, ky, kx, c, *at(p)),
+            name="groups", tag="packed_groups",
+        )  # fmt: skip
+
+    def read(b: Any, c: Any, *p: Any) -> Any:
+        if grouped:
+            return groups(b, ky, kx, *p, c)
+        return datum(b, ky, kx, c, *(p if by_lines else at(*p)))
+
+    def element(b: Any, o: Any, lane: Any, *p: Any) -> Any:
         step: Any = chunk
         if attrs.groups > 1:
             step = te().floordiv(o, blocks // attrs.groups) * chunks + chunk
         if data.dtype == "int32":
-            left = byte_of(read(b, ky, kx, p, step), part.var)
+            left = byte_of(read(b, step, *p), part.var)
         else:
-            left = read(b, ky, kx, p, step * depth + part).astype(out.dtype)
+            left = read(b, step * depth + part, *p).astype(out.dtype)
         right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
         return te().sum(left * right, axis=[ky, kx, chunk, part])
 
-    shape = (n, height * width, blocks, lanes)
-    sums = te().compute(shape, element, name="sums", tag="packed_sums")
-    return [
-        te().compute(
-            out.shape,
-            lambda b, y, x, c: sums(
-                b, y * width + x, te().floordiv(c, lanes), te().floormod(c, lanes)
-            ),
-            name="conv2d_packed",
-            tag="injective",
-        )
-    ]
+    named = {"name": "sums", "tag": "packed_sums"}
+    if by_lines:
+        sums = te().compute(
+            (n, height, width, blocks, lanes),
+            lambda b, y, x, o, lane: element(b, o, lane, y, x), **named,
+        )  # fmt: skip
+    else:
+        sums = te().compute(
+            (n, height * width, blocks, lanes),
+            lambda b, p, o, lane: element(b, o, lane, p), **named,
+        )  # fmt: skip
+
+    def stored(b: Any, y: Any, x: Any, c: Any) -> Any:
+        p = (y, x) if by_lines else (y * width + x,)
+        return sums(b, *p, te().floordiv(c, lanes), te().floormod(c, lanes))
+
+    return [te().compute(out.shape, stored, name="conv2d_packed", tag="injective")]
 
 
 @PACKED.compute

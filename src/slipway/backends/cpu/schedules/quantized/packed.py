@@ -66,6 +66,8 @@ def product_tile(
     Their axis is part of the result's last.  `line`: the positions that follow one another.
     """
     kernel, legal = _kernel(target, entry), dividing(blocks)
+    if is_open(line):
+        return choose_tile(kernel, line, blocks, legal=legal)
     if line:
         return choose_line_tile(kernel, positions // line, line, blocks, legal=legal)
     return choose_tile(kernel, positions, blocks, legal=legal)
@@ -76,15 +78,23 @@ def _kernel(target: Target, entry: HardwareIntrinsic) -> MicroKernel:
     return fma(target, width, entry.temporaries)
 
 
-def _line(problem: Problem) -> int:
+def _line(problem: Problem) -> Any:
     """Return the positions of a line of the result where the data of the next lies elsewhere.
 
-    0 where all of an image follow one another, or how many there are is open.
+    0 where all of an image follow one another.
     """
     (out,), (data, weight) = problem.out_types, problem.in_types
-    width = out.shape[2]
+    _, height, width, _ = out.shape
+    if is_open(height) or is_open(width):
+        return 0 if width == 1 else width
     is_flat = data.shape[1:3] == out.shape[1:3] and tuple(weight.shape[1:3]) == (1, 1)
-    return 0 if is_flat or is_open(width) or is_open(out.shape[1]) else int(width)
+    return 0 if is_flat else width
+
+
+def _by_lines(problem: Problem) -> bool:
+    """Return whether tiles stay within lines of an image whose size is open."""
+    (out,) = problem.out_types
+    return any(map(is_open, out.shape[1:3])) and _line(problem) != 0
 
 
 def _group(target: Target, weight: te.Tensor) -> int:
@@ -114,7 +124,8 @@ def _default(problem: Problem) -> Tile:
 
 def _space(problem: Problem) -> Space:
     positions, blocks, vectors = _sides(problem)
-    space = dict(tile_space(positions, blocks, problem.target, vectors))
+    along = _line(problem) if _by_lines(problem) else positions
+    space = dict(tile_space(along, blocks, problem.target, vectors))
     space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
     return space
 
@@ -122,7 +133,9 @@ def _space(problem: Problem) -> Space:
 def compute_packed(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """The operator's own compute, perhaps with a stage for the groups of a tile."""
     grouped = problem.attrs.groups == 1 and _group(problem.target, inputs[1]) > 1
-    return packed_product(problem.attrs, list(inputs), problem.out_types, grouped)
+    return packed_product(
+        problem.attrs, list(inputs), problem.out_types, grouped, _by_lines(problem)
+    )
 
 
 @register_strategy(
@@ -146,7 +159,8 @@ def schedule_packed(
     if entry is None:
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
-    _, positions, blocks, lanes = shape_of(sums)
+    _, *image, blocks, lanes = shape_of(sums)
+    positions = prod(image)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         schedule_copy(schedule, data, target, parallel)
@@ -157,9 +171,12 @@ def schedule_packed(
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
     sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
-    part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
-    line = _line(problem)
-    within = tile.rows <= line and not (part == positions and follows_lines(tile.rows, line))
+    line, by_lines = _line(problem), _by_lines(problem)
+    if is_open(positions):
+        part, within = positions, by_lines
+    else:
+        part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
+        within = tile.rows <= line and not (part == positions and follows_lines(tile.rows, line))
     each = image_tiles(
         stage, (n, c_outer), (y, x), c_vector, c_lane,
         rows=tile.rows, part=part, shared=parallel, rows_first=True, line=line if within else 0,
@@ -167,19 +184,19 @@ def schedule_packed(
 
     inner: Any = schedule[sums]
     inner.compute_at(stage, each)
-    b, p, o, lane = inner.op.axis
+    b, *p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
         few = target.core.costs.tile_instructions // (tile.rows * tile.vectors)
         few = _kernel(target, entry).most_steps(tile, few)
         chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
-        unrolled = [step, p, o]
+        unrolled = [step, p[-1], o]
     else:
         chunk, step = inner.split(chunk, factor=group)
         load_groups(schedule, groups, inner, chunk)
-        unrolled = [o, step, p]
+        unrolled = [o, step, p[-1]]
     dot = hardware_intrinsic(entry.name, target, data.dtype == "int32")
-    register_tile(inner, [b, ky, kx, chunk], unrolled, lane, dot, [element])
+    register_tile(inner, [b, *p[:-1], ky, kx, chunk], unrolled, lane, dot, [element])
     return schedule
 
 
