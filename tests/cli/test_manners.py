@@ -20,7 +20,8 @@ from slipway.toolchain.elf import ElfFile
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 PRINTING = (
-    "check", "compare", "compile", "device-server", "doctor", "fit", "profile", "quantize",
+    "bundle", "check", "compare", "compile", "device-server", "doctor", "fit", "profile",
+    "quantize",
     "report", "rpc-query", "run", "size", "targets", "tune", "validate",
 )  # fmt: skip
 

@@ -30,7 +30,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.outputs import need_output, need_output_folder
 from slipway.deploy.model_file import MODEL_SUFFIXES
-from slipway.deploy.tensors import largest_first
+from slipway.deploy.tensors import largest_first, positions_of
 from slipway.errors import ArgumentValueError, ArtifactError, ExecutionError, did_you_mean
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
@@ -234,6 +234,9 @@ def input_arrays(
             known = ", ".join(shapes)
             hint = did_you_mean(name, shapes)
             raise ExecutionError(f"the model has no input {name!r}; its inputs: {known}.{hint}")
+        texts = said.get(name, {}).get("labels")
+        if texts and given[name].dtype.kind in "US":
+            given = {**given, name: positions_of(given[name], texts)}
         if (found := given[name].dtype) != np.dtype(dtypes[name]):
             raise ExecutionError(
                 f"input {name!r} is of dtype {dtypes[name]}, and the file has {found}: convert the "
