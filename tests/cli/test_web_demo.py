@@ -16,6 +16,7 @@ from selenium.webdriver.common.by import By
 
 import slipway as tvm
 from slipway.cli.main import main
+from slipway.cli.web_demo import outputs_of
 from slipway.contrib import graph_executor
 from slipway.runtime import cpu
 
@@ -280,6 +281,30 @@ def test_models_that_are_no_classifiers_of_pictures(browser, tmp_path):
             assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
         server.shutdown()
     assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+
+
+def test_classes_that_are_texts_name_the_scores_too():
+    helper, real = onnx.helper, onnx.TensorProto.FLOAT
+    node = helper.make_node(
+        "LinearClassifier", ["x"], ["label", "p"], domain="ai.onnx.ml", post_transform="SOFTMAX",
+        coefficients=[0.1 * i for i in range(12)], intercepts=[0.0] * 3,
+        classlabels_strings=["owl", "wren", "lark"],
+    )  # fmt: skip
+    outputs = [
+        helper.make_tensor_value_info("label", onnx.TensorProto.STRING, (1,)),
+        helper.make_tensor_value_info("p", real, (1, 3)),
+    ]
+    given = helper.make_tensor_value_info("x", real, (1, 4))
+    graph = helper.make_graph([node], "g", [given], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    mod, _ = tvm.relay.frontend.from_onnx(
+        helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    )
+    names = ["lark", "owl", "wren"]
+    label, scores = outputs_of(mod, [])
+    assert sorted(label["labels"]) == sorted(scores["labels"]) == names
+    assert (scores["kind"], scores["extents"]) == ("shares", ["3"])
+    assert outputs_of(mod, ["a", "b", "c"])[1]["labels"] == ["a", "b", "c"]
 
 
 def test_slow_network_and_a_missing_model(served, browser):

@@ -9,21 +9,22 @@ from slipway.deploy.validate import classes_of
 SCORES = np.array([[3, 9, 4], [7, 1, 7]])
 
 
-@pytest.mark.parametrize(("output", "rows", "wanted"), [
-    (SCORES, 2, [1, 0]),
-    (SCORES.astype("float32"), 1, [1]),  # the other row is padding
-    (SCORES.reshape(2, 3, 1, 1), 2, [1, 0]),
-    (SCORES[0], 1, [1]),  # no batch
-    (np.array([[4], [2]]), 2, [4, 2]),  # indices, as argmax gives them
-    (np.array([4, 2, 5]), 2, [4, 2]),
-    (np.int64(4).reshape(()), 1, [4]),
-    (np.array([[0.3], [0.9]]), 2, None),  # a regression, or one chance
-    (np.array([0.3, 0.9]), 2, None),
-    (np.zeros((1, 300, 4)), 1, None),  # boxes
-    (np.zeros((0, 3)), 1, None),
+@pytest.mark.parametrize(("output", "rows", "whole", "wanted"), [
+    (SCORES, 2, 2, [1, 0]),
+    (SCORES.astype("float32"), 1, 2, [1]),  # the other row is padding
+    (SCORES.reshape(2, 3, 1, 1), 2, 2, [1, 0]),
+    (SCORES[0], 1, 1, [1]),  # no batch
+    (np.array([[4], [2]]), 2, 2, [4, 2]),  # indices, as argmax gives them
+    (np.array([4, 2, 5]), 2, 3, [4, 2]),
+    (np.array([4, 2]), 1, 2, [4]),  # the last run: one sample, and padding
+    (np.int64(4).reshape(()), 1, 1, [4]),
+    (np.array([[0.3], [0.9]]), 2, 2, None),  # a regression, or one chance
+    (np.array([0.3, 0.9]), 2, 2, None),
+    (np.zeros((1, 300, 4)), 1, 1, None),  # boxes
+    (np.zeros((0, 3)), 1, 1, None),
 ], ids=str)  # fmt: skip
-def test_classes_are_those_of_scores_and_of_whole_numbers(output, rows, wanted):
-    assert classes_of(output, rows) == wanted
+def test_classes_are_those_of_scores_and_of_whole_numbers(output, rows, whole, wanted):
+    assert classes_of(output, rows, whole) == wanted
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "bool", "int64", "float16", "float32"])

@@ -33,6 +33,9 @@ for (const { file, is_program, inputs, outputs, tolerance } of cases) {
       const values = new Array(count).fill(0).with(count - 1, element);
       await assert.rejects(model.run({ [first.name]: values }), { name: "TypeError", message: new RegExp(`element ${count - 1}`) });
     }
+    const column = model.runtime.empty([...first.shape, 1], first.dtype); // as many numbers in another shape
+    assert.throws(() => model.getFunction("set_input")(first.name, column), { name: "ExecutionError", message: /got .*shape|, got \(/ });
+    column.dispose();
     if (is_program) {
       assert.throws(() => model.profile(2), { name: "UnsupportedError", message: /Executor\("graph"\)/ });
     } else {

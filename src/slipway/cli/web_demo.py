@@ -165,7 +165,8 @@ def labels_in(path: Path) -> list[str]:
 def outputs_of(module: IRModule, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return what each output is and what its classes are called, by `names` or by the model.
 
-    Those of an output of indices are what they index, if the model computes indices of so many.
+    Those of an output of indices are what they index.  A classifier whose classes are texts gives
+    their positions, with the names, and as many scores, which have the same.
     """
     from slipway.inspect.output_kinds import INDICES, output_kinds
     from slipway.relay.meaning import UNKNOWN, meanings_of
@@ -173,11 +174,13 @@ def outputs_of(module: IRModule, names: Sequence[str]) -> list[dict[str, Any]]:
     main: Any = module["main"]
     kinds = output_kinds(main)
     meanings = meanings_of(main.attr("meanings"), len(kinds)).outputs
+    others = [list(known.labels) for known in meanings if known and known.labels]
     found = []
     for (kind, extents), meaning in zip(kinds, meanings, strict=True):
         known = meaning or UNKNOWN
         is_list = [len(names)] == extents or kind == INDICES
-        labels = list(names) if names and is_list else list(known.labels)
+        alike = next((labels for labels in others if [len(labels)] == extents), [])
+        labels = list(names) if names and is_list else list(known.labels) or alike
         about = {"kind": kind, "labels": labels, "extents": [str(e) for e in extents]}
         scale = {"scale": known.scale, "zeroPoint": known.zero_point} if known.scale else {}
         found.append(about | scale)

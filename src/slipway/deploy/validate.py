@@ -103,15 +103,18 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
     chosen: int | None = None
     for arrays, rows in batches(model.inputs, samples.inputs):
         got = list(model.run(arrays).values())
+        whole = max((array.shape[0] for array in arrays.values() if array.ndim), default=1)
         if not found.samples:
-            chosen = next((i for i, o in enumerate(got) if classes_of(o, rows) is not None), None)
+            chosen = next(
+                (i for i, o in enumerate(got) if classes_of(o, rows, whole) is not None), None
+            )
             if chosen is None and samples.labels is not None:
                 raise ExecutionError(
                     "labels are compared with the largest of a sample's scores, or with a whole "
                     f"number, and no output has such: {'; '.join(map(str, model.outputs))}. Leave "
-                    f"`{LABELS}` out of the dataset, or name an output's scores as the first one"
+                    f"`{LABELS}` out of the dataset"
                 )
-        own = None if chosen is None else classes_of(got[chosen], rows)
+        own = None if chosen is None else classes_of(got[chosen], rows, whole)
         classes += own or []
         found.samples += len(own) if own else rows
         if reference is None:
@@ -132,7 +135,7 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
                 )
             quality.add(one, other)
         if chosen is not None:
-            theirs += classes_of(wanted[chosen], rows) or []
+            theirs += classes_of(wanted[chosen], rows, whole) or []
     if theirs:
         found.same_top1 = share(classes, theirs)
     if samples.labels is not None:
@@ -152,8 +155,8 @@ def share(some: Sequence[Any] | Array, others: Sequence[Any] | Array) -> float:
     return float(np.mean(np.asarray(some) == np.asarray(others)))
 
 
-def classes_of(output: Array, rows: int) -> list[int] | None:
-    """Return the class of each of the first `rows` rows; None where an output holds none.
+def classes_of(output: Array, rows: int, whole: int) -> list[int] | None:
+    """Return the class of each of the first `rows` of `whole` rows; None where there is none.
 
     It is the index of the largest of a row's several scores, or its only number where that is a
     whole one (of argmax).  Maps and boxes have several dimensions of scores, a regression one real.
@@ -162,7 +165,7 @@ def classes_of(output: Array, rows: int) -> list[int] | None:
         return None
     is_whole = output.dtype.kind in "biu"
     if output.ndim < 2:  # scores of the only sample, or a number of each
-        is_column = output.size == 1 or rows > 1
+        is_column = output.size in (1, whole)
         flat = output.reshape((-1, 1) if is_column else (1, -1))
     else:
         flat = output.reshape(output.shape[0], -1)

@@ -69,8 +69,8 @@ def kind_of(expr: Any) -> str:
                 expr = expr.body
             case Call(op=Function()):
                 expr = expr.op.body
-            case TupleGetItem(tuple_value=Tuple()):
-                expr = expr.tuple_value.fields[expr.index]
+            case TupleGetItem(tuple_value=Tuple() as parts):
+                expr = parts.fields[expr.index]
             case TupleGetItem():
                 return _kinds_of_list(expr.tuple_value)[expr.index]
             case Call() if _name_of(expr) in _SAME:

@@ -13,6 +13,7 @@ const NONE = 0, INT = 1, BOOL = 2, FLOAT = 3, POINTER = 4, DEVICE = 6, DLTENSOR 
 const RAW_TEXT = 8, BYTE_ARRAY = 9, SMALL_TEXT = 11, SMALL_BYTES = 12;
 const TEXT = 65, BYTES = 66, FUNCTION = 68, TENSOR = 70, MODULE = 73;
 const ANY_BYTES = 16;
+const MAX_NDIM = 16; // SLW_TENSOR_MAX_NDIM
 const SCRATCH_BYTES = 1 << 16;
 const PAGES = [65536, 32768, 16384, 8192, 4096]; // of 64 KB, that shared memory may grow to
 const STACK_BYTES = 1 << 18; // of a worker
@@ -309,9 +310,14 @@ export class Runtime {
       sizes.forEach((n, i) => this.view().setBigInt64(at + 8 * i, BigInt(n), true));
       const made = this.exports.slw_web_tensor(at, sizes.length, code, bits);
       if (!made) {
+        if (sizes.length > MAX_NDIM || sizes.some((n) => n < 0)) {
+          throw new SlipwayError(
+            `no tensor of shape [${sizes}]: extents are 0 or more, of ${MAX_NDIM} dimensions at most`, "ValueError");
+        }
+        const megabytes = sizes.reduce((a, n) => a * Number(n), bits / 8e6).toFixed(0);
         throw new SlipwayError(
-          `no tensor of shape [${sizes}] and dtype ${dtype}: the shape is not one, or the page has no ` +
-            "memory for it", "ValueError");
+          `the page has no memory for a tensor of shape [${sizes}] and dtype ${dtype}, ${megabytes} MB: a module ` +
+            "has 4 GB at most; dispose() of what is not needed", "MemoryError");
       }
       return this.tensorOf(made);
     });

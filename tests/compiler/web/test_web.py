@@ -179,7 +179,7 @@ def test_package_is_whole(folder, tmp_path):
     if node is None:
         pytest.skip("no node: apt-get install nodejs")
     about = json.loads((MODULE.parent / "package.json").read_text())
-    installed = tmp_path / "node_modules" / about["name"]
+    installed = tmp_path / "node_modules" / package_name()
     installed.mkdir(parents=True)
     for name in ("package.json", *about["files"]):
         shutil.copy(MODULE.parent / name, installed)
@@ -194,7 +194,11 @@ def test_package_is_whole(folder, tmp_path):
     assert done.stdout.strip() == "expo"
 
 
-def test_npm_packs_it(folder, tmp_path):
+def package_name():
+    return json.loads((MODULE.parent / "package.json").read_text())["name"]
+
+
+def test_npm_packs_it(folder, tmp_path, repository):
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm: apt-get install npm")
@@ -215,7 +219,11 @@ def test_npm_packs_it(folder, tmp_path):
     )  # fmt: skip
     assert done.stdout.strip() == "2"
     found = {path.name for path in (tmp_path / "package").iterdir()}
-    assert found == {"package.json", "slipway.mjs", "thread.mjs", "slipway.d.ts"}
+    assert found == {"package.json", "slipway.mjs", "thread.mjs", "slipway.d.ts", "README.md"}
+    # What it shows is what the page about JavaScript shows, whose blocks are run.
+    readme = (tmp_path / "package" / "README.md").read_text(encoding="utf-8")
+    shown = readme.split("```js\n")[1].split("```")[0].replace(package_name(), "./slipway.mjs")
+    assert shown in (repository / "docs" / "web.md").read_text(encoding="utf-8")
 
 
 def test_an_engine_without_simd_is_told_what_to_do(folder):

@@ -11,6 +11,7 @@
 #define MAX_DTYPE_BYTES 24u
 #define MAX_EXTENT_BYTES 21u
 #define MAX_ROLE_BYTES 8u
+#define TENSOR_TEXT_BYTES 96u
 
 typedef struct {
   slw_module head;
@@ -61,19 +62,47 @@ static slw_aot_tensor *find(const char *function, slw_aot_tensor *tensors, uint3
       }
     }
   }
-  (void)slw_error_setf("ExecutionError", "%s: the model has no such input; its first is '%s'",
-                       function, count > 0u ? tensors[0].name : "");
+  (void)slw_error_setf("ExecutionError", "%s: the model has no such %s; its first is '%s'", function,
+                       strcmp(function, "get_output") == 0 ? "output" : "input",
+                       count > 0u ? tensors[0].name : "");
   return NULL;
 }
 
-static int copy(const char *function, const char *name, const DLTensor *from, DLTensor *to) {
-  if (from == NULL || to == NULL) {
-    return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+static int same_shape(const DLTensor *a, const DLTensor *b) {
+  int32_t i;
+  if (a->ndim != b->ndim) {
+    return 0;
   }
-  if (slw_tensor_copy(from, to) != SLW_OK) {
-    return slw_error_setf("ExecutionError",
-                          "%s: the tensor for '%s' has another type or size than the model's",
-                          function, name);
+  for (i = 0; i < a->ndim; ++i) {
+    if (a->shape[i] != b->shape[i]) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* "float32 of shape (1, 4)" */
+static void describe(const DLTensor *tensor, char *text, size_t size) {
+  size_t used;
+  slw_dtype_text(tensor->dtype, text, size);
+  used = strlen(text);
+  used += slw_format(text + used, size - used, " of shape ");
+  slw_shape_text(tensor->shape, tensor->ndim, text + used, size - used);
+}
+
+static int copy(const char *function, const slw_aot_tensor *model, const DLTensor *given,
+                const DLTensor *from, DLTensor *to) {
+  char own[TENSOR_TEXT_BYTES];
+  char other[TENSOR_TEXT_BYTES];
+  if (given == NULL) {
+    return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function,
+                          model->name);
+  }
+  if (!same_shape(&model->tensor, given) || slw_tensor_copy(from, to) != SLW_OK) {
+    describe(&model->tensor, own, sizeof own);
+    describe(given, other, sizeof other);
+    return slw_error_setf("ExecutionError", "%s: '%s' is %s in this model, got %s", function,
+                          model->name, own, other);
   }
   return 0;
 }
@@ -92,12 +121,9 @@ static int give_tensor(const slw_aot_tensor *tensor, slw_module *owner, TVMFFIAn
 static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   const slw_aot_model *model = ((slw_aot_module *)handle)->model;
   slw_aot_tensor *input = find("set_input", model->inputs, model->num_inputs, args, num_args);
+  const DLTensor *given = num_args > 1 ? slw_any_get_tensor(&args[1]) : NULL;
   (void)result;
-  if (input == NULL) {
-    return -1;
-  }
-  return copy("set_input", input->name, num_args > 1 ? slw_any_get_tensor(&args[1]) : NULL,
-              &input->tensor);
+  return input == NULL ? -1 : copy("set_input", input, given, given, &input->tensor);
 }
 
 static int get_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
@@ -115,7 +141,8 @@ static int get_output(void *handle, const TVMFFIAny *args, int32_t num_args, TVM
     return -1;
   }
   if (num_args > 1) {
-    return copy("get_output", output->name, &output->tensor, slw_any_get_tensor(&args[1]));
+    DLTensor *given = slw_any_get_tensor(&args[1]);
+    return copy("get_output", output, given, &output->tensor, given);
   }
   return give_tensor(output, &self->head, result);
 }

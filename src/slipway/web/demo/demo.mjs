@@ -228,7 +228,8 @@ function numberText(value) {
 
 /** All numbers of an output with few, as what they are called where they are indices; the range of one with many. */
 function outputRow({ name, dtype, shape, minimum, maximum, values }, { kind, labels }) {
-  const word = (value) => (kind === "indices" ? labels[value] ?? String(value) : numberText(value));
+  const isIndex = kind === "indices" || (labels.length > 0 && /^int(32|64)$/.test(dtype));
+  const word = (value) => (isIndex ? labels[value] ?? String(value) : numberText(value));
   const range = minimum < maximum ? `${numberText(minimum)} to ${numberText(maximum)}` : minimum === maximum ? numberText(minimum) : "no numbers";
   const line = row(name, values?.length && values.length <= FEW ? values.map(word).join(", ") : range, 0);
   const what = document.createElement("small");
