@@ -44,7 +44,7 @@ def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool
         return False
     span = (kernel.shape[-1] - 1) * attrs.dilation[-1]
     row = lower_bound(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
-    return FEWEST <= min(row, vector_lanes(target, data.dtype))
+    return min(row, vector_lanes(target, data.dtype)) >= FEWEST
 
 
 @dataclass(frozen=True)
