@@ -42,8 +42,8 @@ class OnBlocks:
         positions = out.shape[0] * prod(out.shape[2:])
         # Vectors of few filters are narrow, and two may begin in a cycle: unless the image comes
         # from beyond the second-level cache, whose lines a tile of positions takes one by one.
-        near = 4 * prod(data.shape) <= problem.target.core.l2_bytes
-        bits = 32 * self.block if near and self.block < lanes else 0
+        in_cache = 4 * prod(data.shape) <= problem.target.core.l2_bytes
+        bits = 32 * self.block if in_cache and self.block < lanes else 0
         micro = replace(fma(problem.target, max(1, self.block // lanes)), bits=bits)
         step = micro.all_cycles(choose_tile(micro, positions, self.chunks), positions, self.chunks)
         taps = self.depth * prod(kernel.shape[2:])
