@@ -64,3 +64,9 @@ TUNING = (
     'PassContext(config={"schedules.force": ...}) and "schedules.records" take choices of your own '
     "(slipway check --explain shows them)"
 )
+
+# What the parts of classic meta_schedule are about here.
+SCHEDULES = (
+    "the searches here are tune_tvm, tune_relay and relay_integration.extract_tasks of models, "
+    "over the strategies of their kernels, and tune_tir of functions, over schedules of blocks"
+)

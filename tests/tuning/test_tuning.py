@@ -86,6 +86,27 @@ def searched(task, tmp_path, bench, batches=6):
     return found, database
 
 
+def test_what_a_newer_version_wrote_is_left_aside(task, tmp_path):
+    """Its strategies, knobs and columns are not known here: the search has to win with its own."""
+    database, path = Database(tmp_path / "t.sqlite"), tmp_path / "t.sqlite"
+    default = task.space.default
+    newer = [
+        Candidate("dense.of_2030", (("qubits", 4),)),
+        Candidate(default.strategy, (*default.knobs, ("qubits", 4))),
+    ]
+    for candidate in newer:
+        database.add(task, "local", [Measured(candidate, [1e-6], 0.1)], verified=candidate)
+    database.add(task, "local", [Measured(newer[0], [1e-6], 0.1)])
+    with closing(sqlite3.connect(path)) as other:
+        for table in ("task", "trial", "loops"):
+            other.execute(f"alter table {table} add column humidity real")
+        other.commit()
+    search = TaskSearch(task, database, FakeBench(task, lambda c: 1.0))
+    assert (search.best, search.best_score, search.trials) == (default, 1.0, 0)
+    assert search.step(4) == 4
+    assert len(database) >= 7
+
+
 def test_a_space_holds_the_default_and_its_neighbours_are_legal(task):
     space = task.space
     assert len(space) > 4

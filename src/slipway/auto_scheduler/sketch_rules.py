@@ -373,17 +373,17 @@ class RuledWriter(SketchWriter):
     def _vectorize(self, number: int, word: str, last: IterVar) -> None:
         stage, lanes = self.replay.stages[number], self.ruled._lanes(self.replay.stages[number].op)
         length = self._length(stage, last)
-        place = len(self.replay.axes[number]) - 1
+        position = len(self.replay.axes[number]) - 1
         if length is None or length == 1:
             return
         if length <= MOST_INNER:
             if self._knob_of(f"{word}/vector", (0, 1), 1):
-                self._do("AN", number, place, MARKS.index("vectorize"))
+                self._do("AN", number, position, MARKS.index("vectorize"))
             return
         vector = self._knob_of(f"{word}/vector", (0, lanes, 2 * lanes, 4 * lanes), 2 * lanes)
         if vector:
-            self._do("SP", number, place, length, [vector], 1)
-            self._do("AN", number, place + 1, MARKS.index("vectorize"))
+            self._do("SP", number, position, length, [vector], 1)
+            self._do("AN", number, position + 1, MARKS.index("vectorize"))
 
     def _length(self, stage: Stage, axis: IterVar) -> int | None:
         for relation in stage.relations:

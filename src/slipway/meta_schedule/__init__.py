@@ -48,7 +48,7 @@ from slipway.meta_schedule.tir_integration import compile_tir, tune_te, tune_tir
 from slipway.meta_schedule.tune import tune_tasks
 from slipway.meta_schedule.tune_context import TuneContext
 from slipway.meta_schedule.utils import derived_object
-from slipway.placeholders import placeholder_of
+from slipway.placeholders import SCHEDULES, placeholder_of
 
 __all__ = [
     "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate", "Mutator", "Postproc",
@@ -60,11 +60,6 @@ __all__ = [
     "tune_te", "tune_tir", "tune_tvm", "utils",
 ]  # fmt: skip
 
-_OTHER = (
-    "the searches here are tune_tvm, tune_relay and relay_integration.extract_tasks of models, "
-    "over the strategies of their kernels, and tune_tir of functions, over schedules of blocks"
-)
-
 
 def __getattr__(name: str) -> Any:
-    return placeholder_of(__name__, name, _OTHER)
+    return placeholder_of(__name__, name, SCHEDULES)

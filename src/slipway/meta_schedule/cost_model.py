@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.placeholders import SCHEDULES, placeholder_of
+
 
 class CostModel:
     """Ranks candidates; the engine's own model learns after every batch (`tuning.model`)."""
@@ -30,3 +32,7 @@ class RandomModel(CostModel):
 
     def __init__(self, *, seed: int | None = None, path: str | None = None) -> None:
         self.seed, self.path = seed, path
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

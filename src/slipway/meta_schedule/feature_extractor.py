@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from slipway.placeholders import SCHEDULES, placeholder_of
+
 
 class FeatureExtractor:
     """Sees what a schedule's loops are like."""
@@ -20,3 +24,7 @@ class PerStoreFeature(FeatureExtractor):
         self.buffers_per_store, self.extract_workload = buffers_per_store, extract_workload
         self.arith_intensity_curve_num_samples = arith_intensity_curve_num_samples
         self.cache_line_bytes = cache_line_bytes
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

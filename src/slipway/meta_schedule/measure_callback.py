@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from slipway.placeholders import SCHEDULES, placeholder_of
+
 
 class MeasureCallback:
     """Done after each batch."""
@@ -24,3 +28,7 @@ class RemoveBuildArtifact(MeasureCallback):
 
 class UpdateCostModel(MeasureCallback):
     """Lets the cost model learn."""
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

@@ -5,6 +5,10 @@ They are taken where scripts give their probabilities, and change nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
+from slipway.placeholders import SCHEDULES, placeholder_of
+
 
 class Mutator:
     """Changes what was sampled."""
@@ -27,3 +31,7 @@ class MutateParallel(Mutator):
 
 class MutateComputeLocation(Mutator):
     """Computes a block elsewhere."""
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

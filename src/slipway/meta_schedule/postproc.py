@@ -21,6 +21,7 @@ from slipway.meta_schedule.schedule_rule import (
     counted_by,
     kinds_of,
 )
+from slipway.placeholders import SCHEDULES, placeholder_of
 
 if TYPE_CHECKING:
     from slipway.meta_schedule.tune_context import TuneContext
@@ -64,15 +65,15 @@ class RewriteParallelVectorizeUnroll(Postproc):
 
     def apply(self, sch: Schedule) -> bool:
         """Mark the loops, and take the annotations off."""
-        asked = {b.name: dict(b.annotations) for b in tree.leaf_blocks(sch.func.body)}
-        asked = {name: found for name, found in asked.items() if found.keys() & set(MARKS)}
-        if not asked:
+        requested = {b.name: dict(b.annotations) for b in tree.leaf_blocks(sch.func.body)}
+        requested = {name: found for name, found in requested.items() if found.keys() & set(MARKS)}
+        if not requested:
             return True
         sch.enter_postproc()
-        for name, found in asked.items():
+        for name, found in requested.items():
             for mark in found.keys() & set(MARKS):
                 sch.unannotate(sch.get_block(name), mark)
-        vectors = {name: int(found.get(VECTORIZE, 0)) for name, found in asked.items()}
+        vectors = {name: int(found.get(VECTORIZE, 0)) for name, found in requested.items()}
         for name, most in list(vectors.items()):
             if most and (begun := _begun(sch, name)):
                 del vectors[name]
@@ -80,7 +81,7 @@ class RewriteParallelVectorizeUnroll(Postproc):
         for name, most in vectors.items():
             _vectorize(sch, name, most)
         for name in _outermost(sch):
-            found = asked.get(name.removesuffix("_init"), {})
+            found = requested.get(name.removesuffix("_init"), {})
             if PARALLEL in found:
                 _parallelize(sch, name, int(found[PARALLEL]))
             if int(found.get(UNROLL, 0)):
@@ -170,3 +171,7 @@ def finished(sch: Schedule) -> Schedule:
     """Return a schedule after what every search here does at its end."""
     RewriteParallelVectorizeUnroll().apply(sch)
     return sch
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

@@ -20,6 +20,7 @@ from slipway.ir import ops
 from slipway.ir.expr import BufferLoad, Call, IterVar, Var
 from slipway.ir.stmt import Block
 from slipway.ir.visit import walk
+from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.runtime.packed_func import get_global_func
 from slipway.target import Target
 
@@ -393,3 +394,7 @@ def tried(sch: Schedule, act: Callable[[Schedule], Any]) -> Schedule | None:
     except ScheduleError:
         return None
     return copy
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

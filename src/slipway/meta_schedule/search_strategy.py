@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway.blocks.schedule import Schedule
 from slipway.errors import SlipwayError, TuningError
+from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.tuning.schedules.block_schedules import BlockSearch, DesignSpace, ReplaySearch
 from slipway.tuning.space import Candidate
 
@@ -187,3 +188,7 @@ class EvolutionarySearch(SearchStrategy):
             return space.sample(self._rng)
         child = space.crossed(self._rng.choice(good), self._rng.choice(good), self._rng)
         return self._rng.choice([*space.neighbours(child), child])
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

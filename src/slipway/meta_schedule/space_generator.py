@@ -17,6 +17,7 @@ from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import Block
 from slipway.meta_schedule.postproc import Postproc
 from slipway.meta_schedule.schedule_rule import ScheduleRule
+from slipway.placeholders import SCHEDULES, placeholder_of
 
 if TYPE_CHECKING:
     from slipway.meta_schedule.tune_context import TuneContext
@@ -219,3 +220,7 @@ class PostOrderApply(SpaceGenerator):
             blocks = [block for block in blocks if self.f_block_filter(block)]
         found = [sch.get_block(block.name) for block in blocks]
         return found if tree.ROOT in names else [sch.get_block(tree.ROOT), *found]
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

@@ -100,7 +100,11 @@ class Database:
         described = (task.key, op, attrs, json.dumps(types[:-1]), types[-1], str(task))
         self._store.write(
             [
-                ("insert into task values (?, ?, ?, ?, ?, ?) on conflict do nothing", [described]),
+                (
+                    "insert into task (key, op, attrs, inputs, target, workload) "
+                    "values (?, ?, ?, ?, ?, ?) on conflict do nothing",
+                    [described],
+                ),
                 (
                     "insert into trial (task, candidate, device, host, compiler, time, score, "
                     "seconds, kind, error, verified) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -150,7 +154,15 @@ class Database:
     def keep_loops(self, task: KeptTask, described: Mapping[Candidate, Sequence[float]]) -> None:
         """Keep what the loops of candidates are like, for searches of other tasks to learn from."""
         rows = [(task.key, c.text, json.dumps(list(row))) for c, row in described.items()]
-        self._store.write([("insert into loops values (?, ?, ?) on conflict do nothing", rows)])
+        self._store.write(
+            [
+                (
+                    "insert into loops (task, candidate, described) values (?, ?, ?) "
+                    "on conflict do nothing",
+                    rows,
+                )
+            ]
+        )
 
     def count_loops(self) -> int:
         """Return of how many candidates the loops are known."""

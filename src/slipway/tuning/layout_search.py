@@ -61,7 +61,8 @@ class LayoutSearch:
         for task in tasks:
             best, default = database.best(task, self.device), task.space.default
             assert default is not None
-            self.chosen[task.key] = default if best is None else best.candidate
+            is_ours = best is not None and task.space.has(best.candidate)
+            self.chosen[task.key] = best.candidate if best is not None and is_ours else default
             known = database.trials(task, self.device)
             self.tried[task.key] = {trial.candidate for trial in known}
         self.fruitless = dict.fromkeys(self.chosen, 0)

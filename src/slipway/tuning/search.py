@@ -128,8 +128,11 @@ class TaskSearch(Generic[TaskT]):
         self.first_error = ""  # of those in a row; that of the default, which all are held against
         self.fruitless = 0  # batches in a row that brought nothing
         for trial in database.trials(task, self.device):
-            self.scores[trial.candidate] = trial.score
+            if task.space.has(trial.candidate):
+                self.scores[trial.candidate] = trial.score
         known = database.best(task, self.device)
+        if known is not None and not task.space.has(known.candidate):
+            known = None  # what a newer version found: this one has to win with what it has
         default = task.space.default
         assert default is not None
         self.best = known.candidate if known is not None else default

@@ -62,6 +62,17 @@ class Choices:
         """Return the number of candidates, legal or not: a schedule may refuse a combination."""
         return sum(math.prod(map(len, v.values())) for v in self.values.values())
 
+    def has(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is of these strategies and knobs.
+
+        Those of a newer version, or of a script that is not running, need not be.
+        """
+        default = self.defaults.get(candidate.strategy)
+        if default is None:
+            return False
+        own = {name for name, _ in default.knobs} | self.values[candidate.strategy].keys()
+        return own >= {name for name, _ in candidate.knobs}
+
     def predicted(self, candidate: Candidate) -> float | None:
         """Return the cycles that a model predicts, None where there is none."""
         return None

@@ -33,6 +33,7 @@ def test_few_filters(target, shape, filters, kernel, strides, padding, dilation)
         ((1, 7, 9, 29), 37, 1, 3, 1, 1), ((2, 6, 7, 53), 9, 3, 3, 1, 1),
         ((1, 5, 11, 41), 5, 5, 5, 2, 1), ((1, 3, 11, 34), 6, 3, 3, 2, 2),
         ((1, 19, 5, 17), 23, 1, 1, 0, 1), ((1, 22, 6, 21), 46, 2, (1, 5), (0, 2), 1),
+        ((1, 6, 5, 14), 7, 1, 3, 1, 1), ((1, 4, 3, 5), 6, 2, 1, 0, 1),  # rows of half a vector
     ],
 )  # fmt: skip
 def test_any_number_of_filters_and_groups(

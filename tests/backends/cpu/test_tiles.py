@@ -176,3 +176,12 @@ def test_a_step_by_lanes_counts_its_instructions():
     kernel, tile = lane_indexed_fma(NARROW, 4), Tile(6, 1)
     units = NARROW.core.fma_bits // 128
     assert kernel.all_cycles(tile, 6, 1) == pytest.approx((24 + 1.5 + 2 + 1) / units)
+
+
+def test_two_narrow_vectors_take_no_longer_than_a_whole_one_that_fills_the_units():
+    """So it is on Zen 4, whose units take a whole vector at once; others have two such units."""
+    zen, skylake = Target("llvm -mcpu=znver4"), Target("llvm -mcpu=skylake-avx512")
+    narrow, whole = (step_cost(12, 2, zen, True, bits) for bits in (256, 512))
+    assert narrow == pytest.approx(whole / 2, rel=0.1)
+    assert step_cost(12, 2, skylake, True, 256) == step_cost(12, 2, skylake, True)
+    assert step_cost(1, 1, zen, True, 128) == step_cost(1, 1, zen, True)  # the latency's

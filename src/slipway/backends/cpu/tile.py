@@ -52,6 +52,7 @@ class MicroKernel:
     - `counted`: other instructions of a step.  None where units that multiply and load are what a
       step waits for, and their latency; else instructions are, of all kinds alike.
     - `from_l1`: weights come from the first-level cache, not from a panel in the second.
+    - `bits`: of its vectors, where they are narrower than the target's.
     """
 
     target: Target
@@ -67,6 +68,7 @@ class MicroKernel:
     far: bool = False
     counted: int | None = None
     from_l1: bool = False
+    bits: int = 0
 
     def registers(self, tile: Tile) -> int:
         """Return the registers of a step."""
@@ -98,7 +100,7 @@ class MicroKernel:
         """Return the cycles of one step of a tile, for each of its vectors of products."""
         target, across = self.target, tile.vectors * self.width
         if self.counted is None:
-            return step_cost(tile.rows, across, target, self.from_l1)
+            return step_cost(tile.rows, across, target, self.from_l1, self.bits)
         units = max(1, target.core.fma_bits // max(32, target.vector_bits))
         loads = tile.rows * self.row_loads + self._weight_loads(tile)
         step = tile.rows // self.side * across + loads + self.counted
@@ -308,19 +310,27 @@ def prefers_long_loops(target: Target) -> bool:
     return _is_wasm(target) and not target.has_feature("relaxed-simd")
 
 
-def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) -> float:
+def step_cost(
+    rows: int, vectors: int, target: Target, from_l1: bool = False, bits: int = 0
+) -> float:
     """Return the cycles of one step of a tile, for each of its multiply-adds.
 
     Its weights come from the second-level cache, where a panel of them lies; from the first if
-    `from_l1`.
+    `from_l1`.  `bits` are those of a vector, 0: the target's.
     """
-    core, bits = target.core, max(32, target.vector_bits)
+    core, whole = target.core, max(32, target.vector_bits)
+    wide = bits or whole
+
+    def taken(at_once: int) -> float:
+        # Two instructions begin in a cycle: where one whole vector fills the units, two halves do.
+        return min(whole, max(wide, at_once // 2)) / at_once
+
     products, loads = rows * vectors, rows + vectors
-    streamed = 0 if from_l1 else vectors * bits / 8 / core.l2_stream_bytes
-    multiplying = products * bits / core.fma_bits
+    streamed = 0 if from_l1 else vectors * wide / 8 / core.l2_stream_bytes
+    multiplying = products * taken(core.fma_bits)
     # Sums beyond the registers, of which two hold factors, are loaded and stored in each step.
     spilled = 2 * max(0, products + 2 - vector_registers(target))
-    moved = (loads + spilled) * bits / core.load_bits
+    moved = (loads + spilled) * taken(core.load_bits)
     cycles = max(multiplying, moved, core.fma_latency, streamed)
     return (cycles + core.costs.load_cycles * (loads + spilled)) / products
 

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.conv import ConvAttrs
     from slipway.target import Target
 
+FEWEST = 4  # lanes of a vector
 MOST_FILTERS = 16  # of a tile: their weights are read from as many places
 
 
 def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Plain float images, whose rows have a vector at least, without gaps between positions."""
+    """Plain float images, whose rows have four positions at least, without gaps between them."""
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
@@ -41,9 +42,9 @@ def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool
         return False
     if any(map(is_open, (data.shape[1], *kernel.shape))):
         return False
-    lanes = vector_lanes(target, data.dtype)
     span = (kernel.shape[-1] - 1) * attrs.dilation[-1]
-    return 4 <= lanes <= lower_bound(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
+    row = lower_bound(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
+    return min(row, vector_lanes(target, data.dtype)) >= FEWEST
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,19 @@ def _tile(problem: Problem, filters: int) -> int:
     return widest_tile(kernel, filters, _whole_vectors(problem)).vectors
 
 
+def _lanes(problem: Problem) -> int:
+    """Return the lanes of a vector: those of the target's, or a half or quarter of a short row."""
+    (out,) = problem.out_types
+    lanes, row = vector_lanes(problem.target, out.dtype), lower_bound(out.shape[-1])
+    while lanes > max(FEWEST, row):
+        lanes //= 2
+    return lanes
+
+
 def _whole_vectors(problem: Problem) -> int:
     """Return the vectors that a row fills; a last tile overlaps the one before it."""
     (out,) = problem.out_types
-    return max(1, lower_bound(out.shape[-1]) // vector_lanes(problem.target, out.dtype))
+    return max(1, lower_bound(out.shape[-1]) // _lanes(problem))
 
 
 def _default(problem: Problem) -> PositionKnobs:
@@ -106,10 +116,11 @@ def _space(problem: Problem) -> Space:
 def _cost(problem: Problem, knobs: PositionKnobs) -> float:
     (out,), target = problem.out_types, problem.target
     images, _, height, width = out.shape
-    runs = -(-width // (vector_lanes(target, out.dtype) * knobs.vectors))
+    runs = -(-width // (_lanes(problem) * knobs.vectors))
     tiles = problem.attrs.groups * -(-_group(problem) // knobs.filters)
     taps = prod(problem.in_types[1].shape[1:])
-    step = step_cost(knobs.filters, knobs.vectors, target, from_l1=True)
+    bits = 32 * _lanes(problem)
+    step = step_cost(knobs.filters, knobs.vectors, target, from_l1=True, bits=bits)
     each = knobs.filters * knobs.vectors * step
     return float(images * height * runs * tiles * taps * each)
 
@@ -127,7 +138,7 @@ def schedule_positions(
     pad = [t for t in conv.op.input_tensors if "pad" in t.op.tag]
     inline_injective(schedule, outs, keep=[conv, *pad])
     sums = sums_in_registers(schedule, output, conv)
-    lanes = vector_lanes(target, output.dtype)
+    lanes = _lanes(problem)
     stage: Any = schedule[output]
     n, oc, h, w = stage.op.axis
     group, filters = stage.split(oc, factor=_group(problem))
