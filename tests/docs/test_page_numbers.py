@@ -170,7 +170,7 @@ FOUND = {
     ("gpu.md", r"whose threads hold (\d+) to \d+ words"): llvm_kernels._TILES[0],
     ("gpu.md", r"whose threads hold \d+ to (\d+) words"): llvm_kernels._TILES[-1],
     ("gpu.md", r"words \((\d+) where matrix units compute\)"): llvm_kernels._MATRIX_TILES[-1],
-    ("gpu.md", r"tune` tries up to (four)"): shared._STAGES[-1],
+    ("gpu.md", r"tune` tries up to (four)"): shared.STAGES[-1],
     ("gpu.md", r"each counted as (eight) of them"): ANY_GPU.global_cost,
     ("gpu.md", r"launches of (four) million each"): ANY_GPU.launch_cost // 1_000_000,
     ("tuning.md", r"\((1e-4) of the largest value"): measure.TOLERANCE,

@@ -152,7 +152,8 @@ NO_FITS_OF_GPUS = {
     },
     "schedules/rows.py": {"_LANES": "a space", "_ROWS": "a space"},
     "schedules/shared.py": {
-        "_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space", "_STAGES": "a space",
+        "_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space", "STAGES": "a space",
+        "PAIR": "of an instruction",
     },
     "schedules/tile.py": {"_SIDE": "a space"},
     "warps.py": {
