@@ -211,3 +211,36 @@ def test_columns_beside_each_other_need_save_nothing():
     out = relay.TensorType((197, 768))
     knobs = tile_knobs(Problem("nn.matmul", None, (), (out,), OPENCL))
     assert (knobs.rows, knobs.columns) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    "tag", ["mesa/lavapipe", "google/swiftshader", "google/swiftshader-webgpu"]
+)
+def test_a_processor_that_runs_threads_in_lanes_has_larger_tiles(tag):
+    def knobs(target):
+        (out,) = (relay.TensorType((32, 256), "float32"),)
+        return tile_knobs(Problem("nn.matmul", None, (), (out,), target))
+
+    there, elsewhere = knobs(Target(tag, host="llvm")), knobs(OPENCL)
+    assert (there.rows, there.columns) == (8, 8)
+    assert elsewhere.rows * elsewhere.columns == 8  # of 1,024 threads
+    # PoCL runs a thread after the other, with the registers of a processor.
+    assert knobs(Target("opencl -device_type=cpu", host="llvm")) == elsewhere
+
+
+def test_lavapipe_computes_larger_tiles(vulkan):
+    x, y = run_kernels.random(1, 5, 16, 24), run_kernels.random(32, 40)
+    w, v = run_kernels.random(16, 5, 3, 3, seed=1), run_kernels.random(64, 40, seed=2)
+    image, rows = relay.var("x", shape=x.shape), relay.var("y", shape=y.shape)
+    conv = relay.nn.conv2d(image, relay.const(w), padding=(1, 1), channels=16, kernel_size=(3, 3))
+    both = relay.Tuple([relay.nn.relu(conv), relay.nn.dense(rows, relay.const(v))])
+    module = tvm.IRModule.from_expr(relay.Function([image, rows], both))
+
+    def results(target, device):
+        ran = graph_executor.GraphModule(relay.build(module, target=target)["default"](device))
+        ran.run(x=x, y=y)
+        return [ran.get_output(number).numpy() for number in range(2)]
+
+    found = results(Target("mesa/lavapipe", host="llvm"), vulkan)
+    for got, wanted in zip(found, results(Target("llvm"), tvm.cpu()), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

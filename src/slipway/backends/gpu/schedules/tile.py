@@ -26,6 +26,7 @@ from slipway.backends.gpu.schedules.joined import schedule_joined, schedule_tile
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
+from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
 _SIDE = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -50,23 +51,33 @@ def tile_knobs(problem: Problem) -> TileKnobs:
     """Return the default knobs: the tile that reads least, of those that leave enough threads.
 
     One of many rows has fewer threads and reads at as many places: it must save more than a little.
-    Columns are beside each other.
+    Columns are beside each other.  On a device of type "cpu" whose driver runs threads in lanes
+    (Vulkan's and WebGPU's do) a tile may be larger: an instruction for an element that is read is
+    one for each lane there.
     """
     shape = _shape(problem)
     row, column = tiled_axes(problem)
     rows, columns = (_divisors(shape[axis]) for axis in (row, column))
+    most, threads = ANY_GPU.tile_sums, ANY_GPU.tile_threads
+    if _runs_in_lanes(problem.target):
+        most, threads = ANY_GPU.processor_sums, ANY_GPU.processor_threads
     tiles = [
         (r, c)
         for r in rows
         for c in columns
-        if r * c == 1
-        or (r * c <= ANY_GPU.tile_sums and prod(shape) // (r * c) >= ANY_GPU.tile_threads)
+        if r * c == 1 or (r * c <= most and prod(shape) // (r * c) >= threads)
     ]
     usual = min((t for t in tiles if max(t) <= ANY_GPU.tile_side), key=_reads)
     best = min(tiles, key=_reads)
     is_worth = _reads(best) <= (1 - ANY_GPU.tile_saving) * _reads(usual)
     r, c = best if is_worth or best[0] <= ANY_GPU.tile_side else usual
     return TileKnobs(thread_knobs(problem).threads, r, c)
+
+
+def _runs_in_lanes(target: Target) -> bool:
+    """Return whether a device is a processor that runs a thread in each lane of its vectors."""
+    is_processor = target.attrs.get("device_type") == "cpu"
+    return is_processor and target.kind.name in ("vulkan", "webgpu")
 
 
 def _reads(tile: tuple[int, int]) -> float:
@@ -101,7 +112,7 @@ def _divisors(extent: int) -> tuple[int, ...]:
     return tuple(n for n in _SIDE if extent % n == 0)
 
 
-def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Any) -> bool:
+def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     return getattr(attrs, "data_layout", "NCHW") in ("NCHW", "NHWC")
 
 
