@@ -147,6 +147,8 @@ NO_FITS_OF_GPUS = {
     "schedules/shared.py": {
         "_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space", "_STAGES": "a space",
     },
+    "joins.py": {"_MOST_TENSORS": "of WebGPU"},
+    "schedules/joined.py": {"_SUM_BYTES": "of the widest type"},
     "schedules/tile.py": {"_SIDE": "a space"},
     "warps.py": {
         "SUBGROUP_SHUFFLE": "Vulkan's bit", "_CUDA_WARP": "of the maker",
