@@ -244,3 +244,38 @@ def test_lavapipe_computes_larger_tiles(vulkan):
     found = results(Target("mesa/lavapipe", host="llvm"), vulkan)
     for got, wanted in zip(found, results(Target("llvm"), tvm.cpu()), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "tile"), [(196, (4, 4)), (197, (2, 8)), (49, (7, 2)), (1, (1, 1))]
+)
+def test_rows_of_a_product_need_not_be_divided_by_its_tile(rows, tile):
+    """Of 197 tokens a thread had one row, and read half as much again."""
+    (out,) = (relay.TensorType((rows, 1536), "float32"),)
+    knobs = tile_knobs(Problem("nn.matmul", None, (), (out,), OPENCL))
+    assert (knobs.rows, knobs.columns) == tile
+
+
+@pytest.mark.parametrize(("rows", "sums"), [(197, False), (61, True)])
+def test_a_tile_of_rows_that_are_not_there_is_right(any_device, rows, sums):
+    target, simulator = run_kernels.current
+    x = relay.var("x", shape=(rows, 24))
+    body = relay.nn.relu(relay.nn.dense(x, relay.const(run_kernels.random(96, 24, seed=3))))
+    if sums:  # not joined: its tiles have rows that are not there
+        body = relay.sum(body, axis=0)
+    module = tvm.IRModule.from_expr(relay.Function([x], body))
+    force = {"strategy": "threads.tile", "rows": 4, "columns": 4, "threads": 64}
+    given = run_kernels.random(rows, 24)
+
+    def result(target, device, config):
+        with tvm.transform.PassContext(opt_level=3, config=config):
+            library = relay.build(module, target=target)
+        if simulator is not None and target.kind.name != "llvm":
+            simulator.learn(library.lib.imported_modules[0])
+        ran = graph_executor.GraphModule(library["default"](device))
+        ran.run(x=given)
+        return ran.get_output(0).numpy()
+
+    found = result(target, any_device, {"schedules.force": {"nn.dense": force}})
+    wanted = result(Target("llvm"), tvm.cpu(), {})
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
