@@ -61,7 +61,10 @@ def _attention(function: Function, setting: Setting) -> Function:
     target = setting.target
     assert target is not None
     calls = (e for e in post_order(function) if isinstance(e, Call))
-    fast = target.kind.name == "cuda"  # its matrix units multiply more than its threads do
+    fast = target.kind.name in (
+        "cuda",
+        "rocm",
+    )  # their matrix units multiply more than its threads do
     if fast and any(
         c.op.name == "nn.batch_matmul" and is_on_matrix_units(c, target) for c in calls
     ):
