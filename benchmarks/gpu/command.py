@@ -32,6 +32,8 @@ from slipway import relay
 from slipway.contrib import graph_executor
 
 DEVICES = ("opencl", "vulkan", "cuda")
+# What kernels are compiled for, by a word of the device's name; else its kind, as it is.
+TAGS = {"llvmpipe": "mesa/lavapipe", "SwiftShader": "google/swiftshader"}
 
 
 @dataclass
@@ -177,7 +179,9 @@ def bytes_of(types):
 def slipway_on(case, kind):
     """Compile a case for a kind of device."""
     mod, params = case.relay()
-    target = "cuda -arch=sm_80" if kind == "cuda" else kind
+    name = tvm.device(kind, 0).device_name
+    usual = "cuda -arch=sm_80" if kind == "cuda" else kind
+    target = next((tag for word, tag in TAGS.items() if word in name), usual)
     lib = relay.build(mod, tvm.target.Target(target, host="llvm"), params=params)
     module = graph_executor.GraphModule(lib["default"](tvm.device(kind, 0)))
     module.set_input("a0", case.arrays[0])

@@ -155,6 +155,8 @@ NO_FITS_OF_GPUS = {
         "_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space", "STAGES": "a space",
         "PAIR": "of an instruction",
     },
+    "joins.py": {"_MOST_TENSORS": "of WebGPU"},
+    "schedules/joined.py": {"_SUM_BYTES": "of the widest type"},
     "schedules/tile.py": {"_SIDE": "a space"},
     "warps.py": {
         "SUBGROUP_SHUFFLE": "Vulkan's bit", "_CUDA_WARP": "of the maker",

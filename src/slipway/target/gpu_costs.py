@@ -24,6 +24,8 @@ class GpuCosts:
       many sums of each.
     - `tile_side`, `tile_saving`: it has more rows, which lie apart in memory, only where that saves
       such a part of its reads.
+    - `processor_threads`, `processor_sums`: the same of a device that is a processor, whose driver
+      runs a thread in each of its lanes, and whose registers are memory that it has near.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -71,6 +73,8 @@ class GpuCosts:
     tile_sums: int = 16
     tile_side: int = 4
     tile_saving: float = 0.125
+    processor_threads: int = 128
+    processor_sums: int = 64
     full_block: int = 64
     full_warp_block: int = 128
 

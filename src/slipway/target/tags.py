@@ -93,6 +93,10 @@ _TAGS: dict[str, dict[str, Any]] = {
     "intel/uhd-630": _gpu("opencl", 256, 65536, 8, device="intel_graphics"),
     "intel/iris-xe": _gpu("opencl", 512, 65536, 8, device="intel_graphics"),
     "intel/arc-a770": _gpu("opencl", 1024, 65536, 8, device="intel_graphics"),
+    # Drivers that compute on the processor, where a machine or a browser has no GPU.
+    "mesa/lavapipe": _gpu("vulkan", 1024, 32768, 1, device_type="cpu"),
+    "google/swiftshader": _gpu("vulkan", 256, 16384, 1, device_type="cpu"),
+    "google/swiftshader-webgpu": _gpu("webgpu", 256, 16384, 1, device_type="cpu"),
     **{f"amd/radeon-rx-{name}": _gpu("vulkan", 1024, 32768, 32) for name in (
         "6600", "6800", "6900-xt", "7600", "7800-xt", "7900-xtx")},
     **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32, simdgroup_matrix=True) for chip in (

@@ -208,6 +208,74 @@ def test_a_tile_is_the_one_that_reads_least(channels, size, tile):
 
 
 def test_columns_beside_each_other_need_save_nothing():
-    out = relay.TensorType((197, 768))
+    out = relay.TensorType((1, 16384))
     knobs = tile_knobs(Problem("nn.matmul", None, (), (out,), OPENCL))
     assert (knobs.rows, knobs.columns) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    "tag", ["mesa/lavapipe", "google/swiftshader", "google/swiftshader-webgpu"]
+)
+def test_a_processor_that_runs_threads_in_lanes_has_larger_tiles(tag):
+    def knobs(target):
+        (out,) = (relay.TensorType((32, 256), "float32"),)
+        return tile_knobs(Problem("nn.matmul", None, (), (out,), target))
+
+    there, elsewhere = knobs(Target(tag, host="llvm")), knobs(OPENCL)
+    assert (there.rows, there.columns) == (8, 8)
+    assert elsewhere.rows * elsewhere.columns == 8  # of 1,024 threads
+    # PoCL runs a thread after the other, with the registers of a processor.
+    assert knobs(Target("opencl -device_type=cpu", host="llvm")) == elsewhere
+
+
+def test_lavapipe_computes_larger_tiles(vulkan):
+    x, y = run_kernels.random(1, 5, 16, 24), run_kernels.random(32, 40)
+    w, v = run_kernels.random(16, 5, 3, 3, seed=1), run_kernels.random(64, 40, seed=2)
+    image, rows = relay.var("x", shape=x.shape), relay.var("y", shape=y.shape)
+    conv = relay.nn.conv2d(image, relay.const(w), padding=(1, 1), channels=16, kernel_size=(3, 3))
+    both = relay.Tuple([relay.nn.relu(conv), relay.nn.dense(rows, relay.const(v))])
+    module = tvm.IRModule.from_expr(relay.Function([image, rows], both))
+
+    def results(target, device):
+        ran = graph_executor.GraphModule(relay.build(module, target=target)["default"](device))
+        ran.run(x=x, y=y)
+        return [ran.get_output(number).numpy() for number in range(2)]
+
+    found = results(Target("mesa/lavapipe", host="llvm"), vulkan)
+    for got, wanted in zip(found, results(Target("llvm"), tvm.cpu()), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "tile"), [(196, (4, 4)), (197, (2, 8)), (49, (7, 2)), (1, (1, 1))]
+)
+def test_rows_of_a_product_need_not_be_divided_by_its_tile(rows, tile):
+    """Of 197 tokens a thread had one row, and read half as much again."""
+    (out,) = (relay.TensorType((rows, 1536), "float32"),)
+    knobs = tile_knobs(Problem("nn.matmul", None, (), (out,), OPENCL))
+    assert (knobs.rows, knobs.columns) == tile
+
+
+@pytest.mark.parametrize(("rows", "sums"), [(197, False), (61, True)])
+def test_a_tile_of_rows_that_are_not_there_is_right(any_device, rows, sums):
+    target, simulator = run_kernels.current
+    x = relay.var("x", shape=(rows, 24))
+    body = relay.nn.relu(relay.nn.dense(x, relay.const(run_kernels.random(96, 24, seed=3))))
+    if sums:  # not joined: its tiles have rows that are not there
+        body = relay.sum(body, axis=0)
+    module = tvm.IRModule.from_expr(relay.Function([x], body))
+    force = {"strategy": "threads.tile", "rows": 4, "columns": 4, "threads": 64}
+    given = run_kernels.random(rows, 24)
+
+    def result(target, device, config):
+        with tvm.transform.PassContext(opt_level=3, config=config):
+            library = relay.build(module, target=target)
+        if simulator is not None and target.kind.name != "llvm":
+            simulator.learn(library.lib.imported_modules[0])
+        ran = graph_executor.GraphModule(library["default"](device))
+        ran.run(x=given)
+        return ran.get_output(0).numpy()
+
+    found = result(target, any_device, {"schedules.force": {"nn.dense": force}})
+    wanted = result(Target("llvm"), tvm.cpu(), {})
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)

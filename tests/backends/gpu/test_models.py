@@ -88,6 +88,16 @@ def test_a_model_for_the_processor_is_refused_on_a_device(device, params):
         made["default"](device)
 
 
+def test_an_input_of_another_device_is_said_to_be_there(device, vulkan, library, wanted):
+    module = graph_executor.GraphModule(library["default"](device))
+    there = tvm.nd.array(given(), vulkan)
+    for give in (module.set_input, module.set_input_zero_copy):
+        with pytest.raises(ExecutionError, match=r"'x' is on a device of kind 7, and .* kind 4"):
+            give("x", there)
+    module.run(x=given())
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_a_program_is_for_a_processor():
     with pytest.raises(TargetError, match=r"aot\) runs on a processor"):
         relay.build(tvm.IRModule.from_expr(network()), OPENCL, executor=Executor("aot"))

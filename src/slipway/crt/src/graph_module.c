@@ -142,12 +142,18 @@ int slw_graph_check_tensor(const char *function, const char *name, const DLTenso
                           "the model for that shape.",
                           function, name, wanted, got);
   }
-  if ((given->device.device_type != kDLCPU &&
-       given->device.device_type != model->device.device_type) ||
-      !slw_tensor_is_contiguous(given)) {
-    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be contiguous, and on "
-                                            "the CPU or the model's device. Copy it first.",
-                          function, name);
+  if (given->device.device_type != kDLCPU &&
+      given->device.device_type != model->device.device_type) {
+    return slw_error_setf("ExecutionError",
+                          "%s: the tensor for '%s' is on a device of kind %d, and the model's is on "
+                          "one of kind %d (DLPack's numbers). Copy it there, or to the CPU, first.",
+                          function, name, (int)given->device.device_type,
+                          (int)model->device.device_type);
+  }
+  if (!slw_tensor_is_contiguous(given)) {
+    return slw_error_setf("ExecutionError",
+                          "%s: the tensor for '%s' must be contiguous. Copy it first.", function,
+                          name);
   }
   return 0;
 }

@@ -58,8 +58,13 @@ class JoinedThreads:
         shape: Sequence[int], reduced: Sequence[int], tiled: tuple[int, int],
         sides: tuple[int, int], target: Target,
     ) -> JoinedThreads:  # fmt: skip
-        """Return the threads for a product of `shape`, with tiles, that is reduced over axes."""
+        """Return the threads for a product of `shape`, with tiles, that is reduced over axes.
+
+        Tiles that do not divide it are taken for those of one element.
+        """
         side = dict(zip(tiled, sides, strict=True))
+        if any(shape[axis] % n for axis, n in side.items()):
+            side, sides = {}, (1, 1)
         tiles = [n // side.get(axis, 1) for axis, n in enumerate(shape)]
         steps = prod(n for axis, n in enumerate(tiles) if axis in reduced)
         kept = prod(n for axis, n in side.items() if axis not in reduced)
@@ -93,6 +98,8 @@ class JoinedThreads:
     def is_cheaper(self, depth: int) -> bool:
         """Return whether that is less than a kernel for each, whose product is all in memory."""
         tiles, (rows, columns) = self.groups * self.steps, self.sides
+        if self.sides == (1, 1):
+            return False
         moved = 2 * ANY_GPU.global_cost * tiles * rows * columns
         apart = self._work(tiles, depth) + moved + ANY_GPU.launch_cost
         return self.cost(self.lanes(depth), depth) < apart
@@ -131,7 +138,7 @@ def schedule_joined(
     reduced = [d for d, axis in enumerate(read) if any(axis is a for a in sums[1].reduce_axis)]
     threads = JoinedThreads.of(shape_of(product), reduced, tiled, sides, problem.target)
     lanes = threads.lanes(prod(extent_of(axis) for axis in product.op.reduce_axis))
-    side = {id(read[d]): n for d, n in zip(tiled, sides, strict=True)}
+    side = {id(read[d]): n for d, n in zip(tiled, threads.sides, strict=True)}
     kept, summed = (
         [side.get(id(axis), 1) for axis in axes] for axes in (sums[1].axis, sums[1].reduce_axis)
     )

@@ -1,8 +1,10 @@
 """Products on a GPU: each thread computes a tile of the output in registers.
 
 What a step of the reduction reads of one side serves all rows of the tile, and of the other side
-all columns.  A tile divides the output, so that no thread asks whether its elements are there; what
-a step reads of a padded image is put into registers first.
+all columns.  A tile divides the output, so that no thread asks whether its elements are there, but
+for the rows of a product of matrices, where their number (197 tokens, say) has no such divisor and
+a question for each row costs less than what is read.  What a step reads of a padded image is put
+into registers first.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from slipway.backends.gpu.schedules.joined import schedule_joined, schedule_tile
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
+from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
 _SIDE = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -50,38 +53,58 @@ def tile_knobs(problem: Problem) -> TileKnobs:
     """Return the default knobs: the tile that reads least, of those that leave enough threads.
 
     One of many rows has fewer threads and reads at as many places: it must save more than a little.
-    Columns are beside each other.
+    Columns are beside each other.  On a device of type "cpu" whose driver runs threads in lanes
+    (Vulkan's and WebGPU's do) a tile may be larger: an instruction for an element that is read is
+    one for each lane there.
     """
     shape = _shape(problem)
     row, column = tiled_axes(problem)
-    rows, columns = (_divisors(shape[axis]) for axis in (row, column))
+    rows, columns = _row_sides(problem), _divisors(shape[column])
+    most, threads = ANY_GPU.tile_sums, ANY_GPU.tile_threads
+    if _runs_in_lanes(problem.target):
+        most, threads = ANY_GPU.processor_sums, ANY_GPU.processor_threads
     tiles = [
         (r, c)
         for r in rows
         for c in columns
-        if r * c == 1
-        or (r * c <= ANY_GPU.tile_sums and prod(shape) // (r * c) >= ANY_GPU.tile_threads)
+        if r * c == 1 or (r * c <= most and prod(shape) // (r * c) >= threads)
     ]
-    usual = min((t for t in tiles if max(t) <= ANY_GPU.tile_side), key=_reads)
-    best = min(tiles, key=_reads)
-    is_worth = _reads(best) <= (1 - ANY_GPU.tile_saving) * _reads(usual)
+
+    def reads(tile: tuple[int, int]) -> float:
+        return _reads(tile, shape[row])
+
+    usual = min((t for t in tiles if max(t) <= ANY_GPU.tile_side), key=reads)
+    best = min(tiles, key=reads)
+    is_worth = reads(best) <= (1 - ANY_GPU.tile_saving) * reads(usual)
     r, c = best if is_worth or best[0] <= ANY_GPU.tile_side else usual
     return TileKnobs(thread_knobs(problem).threads, r, c)
 
 
-def _reads(tile: tuple[int, int]) -> float:
-    """Return the elements that a thread reads for each product."""
+def _runs_in_lanes(target: Target) -> bool:
+    """Return whether a device is a processor that runs a thread in each lane of its vectors."""
+    is_processor = target.attrs.get("device_type") == "cpu"
+    return is_processor and target.kind.name in ("vulkan", "webgpu")
+
+
+def _reads(tile: tuple[int, int], extent: int) -> float:
+    """Return the elements that a thread reads for each product, of tiles of so many rows.
+
+    Where they do not divide the rows, each is asked for at every step, and the last tile has less.
+    """
     rows, columns = tile
-    return 1 / rows + 1 / columns
+    reads = 1 / rows + 1 / columns
+    if extent % rows == 0:
+        return reads
+    return (reads + 1 / columns) * (-(-extent // rows) * rows / extent)
 
 
 def tile_space(problem: Problem) -> dict[str, Sequence[Any]]:
     """Return the legal knobs."""
     shape = _shape(problem)
-    row, column = tiled_axes(problem)
+    column = tiled_axes(problem)[1]
     return {
         **thread_space(problem),
-        "rows": _divisors(shape[row]),
+        "rows": _row_sides(problem),
         "columns": _divisors(shape[column]),
     }
 
@@ -101,7 +124,14 @@ def _divisors(extent: int) -> tuple[int, ...]:
     return tuple(n for n in _SIDE if extent % n == 0)
 
 
-def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Any) -> bool:
+def _row_sides(problem: Problem) -> tuple[int, ...]:
+    extent = _shape(problem)[tiled_axes(problem)[0]]
+    if problem.op == "nn.conv2d":
+        return _divisors(extent)
+    return tuple(n for n in _SIDE if n <= max(1, extent))
+
+
+def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     return getattr(attrs, "data_layout", "NCHW") in ("NCHW", "NHWC")
 
 
@@ -153,5 +183,5 @@ def _bind_tiles(
             axis, step = stage.split(axis, factor=sides[number])
             inner.append(step)
         outer.append(axis)
-    tiles = prod(extent_of(axis) for axis in stage.op.axis) // (knobs.rows * knobs.columns)
+    tiles = prod(-(-extent_of(a) // sides.get(k, 1)) for k, a in enumerate(stage.op.axis))
     return bind_tiles(stage, outer, inner, tiles, problem, knobs.threads)
