@@ -112,10 +112,10 @@ class ComputeNest:
                 condition = _likely(E.GE(an.to_expr(value), an.to_expr(first)))
                 found.append((condition, _loops_in(below)))
         converter = Converter(self.lowering, self.nest.values)
-        for value, limit in self.stage.limits:
-            ends = [converter.convert(ops.as_expr(e)) for e in (value, limit)]
-            loops = _loops_in(an.linear(ends[0])) | _loops_in(an.linear(ends[1]))
-            found.append((E.LT(*ends), loops))
+        for given, limit in self.stage.limits:
+            position, end = converter.convert(given), converter.convert(limit)
+            loops = _loops_in(an.linear(position)) | _loops_in(an.linear(end))
+            found.append((E.LT(position, end), loops))
         return found
 
     def _place(self, guards: list[tuple[PrimExpr, frozenset[Atom]]]) -> dict[int, list[PrimExpr]]:

@@ -44,8 +44,8 @@ def _default(problem: Problem) -> Tile:
 
 
 def _space(problem: Problem) -> Space:
-    least = prod(map(lower_bound, problem.out_types[0].shape[2:-1]))
-    return {"rows": range(1, max(1, least) + 1), "vectors": (_default(problem).vectors,)}
+    smallest = prod(map(lower_bound, problem.out_types[0].shape[2:-1]))
+    return {"rows": range(1, max(1, smallest) + 1), "vectors": (_default(problem).vectors,)}
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
