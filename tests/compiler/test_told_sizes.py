@@ -139,8 +139,8 @@ def a_loop(other=None):
     state = relay.var("state", shape=(ROOM,))
     size = relay.Dim("positive", 0, ROOM if other is None else other)
 
-    def number(least):
-        return relay.sum(relay.cast(relay.greater(state, relay.const(least)), "int32"))
+    def number(limit):
+        return relay.sum(relay.cast(relay.greater(state, relay.const(limit)), "int32"))
 
     some = relay.sized(relay.sort(state, is_ascend=False), number(0.0), size)
     added = relay.sum(some) * relay.const(0.25) + relay.const(0.5)

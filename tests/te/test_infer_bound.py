@@ -104,3 +104,24 @@ def test_fused_axes_of_a_stage_inside_another_keep_their_own_ends():
     x, y = np.arange(77, dtype="float32").reshape(7, 11), np.zeros((7, 11), "float32")
     run(run_pipeline(te.lower(s, [a, c])), x, y)
     np.testing.assert_array_equal(y, (x + 1) * 2)
+
+
+def test_what_lies_beyond_a_limit_is_not_computed():
+    """Of 3 blocks of 4 rows, of which 10 are read, the last block is computed in part."""
+    a = te.placeholder((12, 4), name="A")
+    doubled = te.compute((12, 4), lambda i, j: a[i, j] * 2.0, name="doubled")
+    out = te.compute((12, 4), lambda i, j: doubled[i, j] + 1.0, name="out")
+    s = te.create_schedule(out.op)
+    block, row = s[out].split(out.op.axis[0], factor=4)
+    pair, _ = s[out].split(row, factor=2)
+    s[doubled].compute_at(s[out], pair)
+    s[out].compute_below(te.floordiv(out.op.axis[0], 2) * 2, 10)
+    func = te.lower(s, [a, out])
+    x, got = np.ones((12, 4), "float32"), np.zeros((12, 4), "float32")
+    assert run(func, x, got) == 0
+    assert (got[:10] == 3).all()
+    assert (got[10:] == 0).all()
+    # The condition stands around what is computed at the pairs too, and in no inner loop.
+    (guard,) = (n for n in walk(func.body) if type(n).__name__ == "IfThenElse")
+    assert any(type(n).__name__ == "Allocate" for n in walk(guard))
+    assert block.var.name in str(guard.condition)

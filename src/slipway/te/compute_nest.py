@@ -83,7 +83,10 @@ class ComputeNest:
     # -- guards ------------------------------------------------------------------------------------
 
     def _guards(self) -> list[tuple[PrimExpr, frozenset[Atom]]]:
-        """Conditions (with the loops they depend on) under which the body may run."""
+        """Conditions (with the loops they depend on) under which the body may run.
+
+        Those of the loops' ends are marked as likely.
+        """
         an, seen = self.an, set()
         found: list[tuple[PrimExpr, frozenset[Atom]]] = []
 
@@ -92,7 +95,8 @@ class ComputeNest:
             if ("<", difference.key) in seen or an.decide(E.LT, difference):
                 return
             seen.add(("<", difference.key))
-            found.append((E.LT(an.to_expr(value), an.to_expr(extent)), _loops_in(difference)))
+            condition = _likely(E.LT(an.to_expr(value), an.to_expr(extent)))
+            found.append((condition, _loops_in(difference)))
 
         for value, extent in (*self.nest.guards, *self.nest.repeats):
             require(value, extent)
@@ -105,8 +109,13 @@ class ComputeNest:
                 require(value, first.plus(whole))
             below = an.recombine(value.minus(first))
             if not an.decide(E.GE, below):
-                condition = E.GE(an.to_expr(value), an.to_expr(first))
+                condition = _likely(E.GE(an.to_expr(value), an.to_expr(first)))
                 found.append((condition, _loops_in(below)))
+        converter = Converter(self.lowering, self.nest.values)
+        for given, limit in self.stage.limits:
+            position, end = converter.convert(given), converter.convert(limit)
+            loops = _loops_in(an.linear(position)) | _loops_in(an.linear(end))
+            found.append((E.LT(position, end), loops))
         return found
 
     def _place(self, guards: list[tuple[PrimExpr, frozenset[Atom]]]) -> dict[int, list[PrimExpr]]:
@@ -276,9 +285,14 @@ class ComputeNest:
 
 
 def guarded(conditions: Iterable[PrimExpr], stmt: S.Stmt) -> S.Stmt:
-    """Return `stmt` under all conditions, each marked as likely."""
-    hints = [E.Call("bool", "likely", (c,)) for c in conditions]
-    return S.IfThenElse(ops.all_of(hints), stmt) if hints else stmt
+    """Return `stmt` under all conditions."""
+    every = list(conditions)
+    return S.IfThenElse(ops.all_of(every), stmt) if every else stmt
+
+
+def _likely(condition: PrimExpr) -> PrimExpr:
+    """Return a condition as one that holds but at the end of a loop."""
+    return E.Call("bool", "likely", (condition,))
 
 
 def _loops_in(x: Linear) -> frozenset[Atom]:

@@ -65,6 +65,7 @@ class Stage:
         self.swizzle_unit = 0  # elements that stay beside each other; 0: none are moved
         self.env_thread_vars: tuple[IterVar, ...] = ()
         self.store_predicate: PrimExpr | None = None
+        self.limits: list[tuple[PrimExpr, PrimExpr]] = []
         self.alignments: dict[IterVar, tuple[int, int]] = {}
         self.axes_ever: list[IterVar] = []
         self.set_op(op)
@@ -520,6 +521,13 @@ class Stage:
     def set_store_predicate(self, predicate: PrimExprLike) -> None:
         """Store only where `predicate` holds."""
         self.store_predicate = ops.as_expr(predicate)
+
+    def compute_below(self, value: PrimExprLike, limit: PrimExprLike) -> None:
+        """Compute nothing where `value`, of the axes, is `limit` or more: nobody reads it there.
+
+        What is computed at its axes is left out too.
+        """
+        self.limits.append((ops.as_expr(value), ops.as_expr(limit)))
 
     def double_buffer(self, copies: int = 2) -> None:
         """Keep two copies of this stage's storage: one filled while the other is read.

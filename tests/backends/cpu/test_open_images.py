@@ -1,11 +1,15 @@
 """Convolutions of images whose height and width are open: in registers, and right at each size."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 import slipway
+from slipway import te
 from slipway.backends import size_versions
+from slipway.backends.cpu.schedules.conv.winograd import WinogradTile
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.ways import ways_of
 from slipway.compiler.kernels import lower_kernel
@@ -324,6 +328,34 @@ def test_no_product_of_winograds_algorithm_is_guarded():
             if len(line) - len(line.lstrip()) <= depth:
                 break
             assert "if " not in line, line
+
+
+def transformed_kernel():
+    """The loops of Winograd's algorithm with two rows of tiles in a block, of open size."""
+    relay = slipway.relay
+    x = relay.var("x", shape=(1, 4, Dim("h", 8, 128), Dim("w", 8, 128), 16))
+    weight = relay.var("k", shape=(4, 6, 6, 4, 16, 16))
+    call = relay.op.nn.contrib_conv2d_winograd_nchwc(x, weight, 1, "NCHW16c")
+    function = call.as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target("llvm -mcpu=znver4"), WinogradTile(4, 4, 2))
+    return str(te.lower(kernel.schedule, list(kernel.args)))
+
+
+def test_tiles_below_an_image_are_not_computed():
+    """The last block of rows of tiles has fewer where the image ends in it."""
+    loops = transformed_kernel()
+    below = [line for line in loops.splitlines() if "if q" in line and "(h + 3) // 4" in line]
+    assert len(below) == 2  # transforms of the data, and products
+
+
+def test_planes_of_a_transform_are_an_odd_number_of_lines_apart():
+    """Those of 4,096 bytes would all be in one set of the first-level cache."""
+    loops = transformed_kernel()
+    for name in ("data_transform", "products"):
+        (strides,) = re.findall(rf"allocate {name}: .* strides \[(.*)\]", loops)
+        *_, plane, _, _ = map(int, strides.split(", "))
+        assert plane >= 1024  # floats, of a plane of 64 tiles
+        assert plane // 16 % 2 == 1
 
 
 def test_rows_that_padded_windows_read_are_those_of_the_image():

@@ -342,3 +342,9 @@ def tile_space(positions: int, chunks: int, target: Target, width: int = 1) -> S
         "rows": range(1, max(1, min(positions, registers)) + 1),
         "vectors": range(1, max(1, min(chunks, 4)) + 1),
     }
+
+
+def fmas_in_flight(target: Target) -> int:
+    """Return how many multiply-adds of vectors a core works on at once."""
+    units = max(1, target.core.fma_bits // max(32, target.vector_bits))
+    return units * target.core.fma_latency

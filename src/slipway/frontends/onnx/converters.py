@@ -53,7 +53,7 @@ class NodeView:
         node: Any,
         inputs: Sequence[Value],
         opset: int,
-        subgraph: Callable[[Any, Sequence[Value]], list[Value]] | None = None,
+        subgraph: Callable[..., list[Value]] | None = None,
         model_inputs: Collection[str] = (),
         sizes: SizeValues | None = None,
     ) -> None:

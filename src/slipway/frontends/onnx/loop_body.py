@@ -79,7 +79,8 @@ class Room:
         else:
             begin = const([self.begin], "int64")
         more = relay.multiply(relay.reshape(iterations, (1,)), const([self.change], "int64"))
-        return relay.add(begin, more)
+        count: Expr = relay.add(begin, more)
+        return count
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def body_of(
         raise _changes(node, body, body.changed()[0], types, most)
     iteration = relay.Dim(f"{_identifier(node.name)}_iteration", 0, max(most, 2) - 1)
     rooms = {} if body is None else _rooms(node, body, types, iteration, most)
-    node.sizes.enter(control[0], np.array(iteration, object))
+    node.sizes.enter(control[0], _element(iteration))
     inner = [rooms[i].state_type() if i in rooms else t for i, t in enumerate(types)]
     found = _converted(node, control, inner, is_trial=False)
     made = Body(found.states, found.again, found.new, found.scans, found.appended, rooms, iteration)
@@ -237,6 +238,13 @@ def _changes(
         f"{text}, in a loop of unknown length; a state may change by as much along one axis in "
         "each iteration"
     )
+
+
+def _element(value: Any) -> np.ndarray[Any, Any]:
+    """Return a scalar of objects."""
+    made = np.empty((), object)
+    made[()] = value
+    return made
 
 
 def zeros(type_: TensorType) -> Expr:

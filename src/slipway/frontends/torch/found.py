@@ -108,6 +108,7 @@ def unique(node: NodeView) -> Any:
     """The different values or slices, which of them each is, and how often each is there."""
     x = node.input()
     axis = node.arguments.get("dim")
+    entries: Expr
     if axis is None:
         entries, axis = relay.reshape(x, (-1,)), 0
         inverse = x.tensor_type.shape

@@ -177,9 +177,11 @@ class InlinedKernels:
     def _told(self, call: Call, arguments: Sequence[Buffer]) -> list[S.Stmt | SizeTold]:
         """Return the size that a kernel brings, if it does: of what follows, or one to be met."""
         brought, exact = told_size(call), exact_size(call)
+        variable: E.Var | None
         if brought is not None:
             size, at = brought
             assert size.high is not None
+            assert isinstance(size.formula, E.Var)
             message = f"what is found in a loop is out of the range of the size {range_text(size)}"
             variable, low, high = size.formula, size.low, size.high
         elif exact is not None:

@@ -184,6 +184,9 @@ def conv_reference(attrs: WinogradAttrs, data: Array, kernel: Array) -> Any:
     return transform_array(cut, "NCHW", attrs.out_layout)
 
 
+FEW_ROWS = 8  # of tiles in a block: where one begins is compared
+
+
 @dataclass(frozen=True)
 class TileBlocks:
     """Tiles are worked on in blocks of `rows` rows of tiles, padded to a multiple of `multiple`."""
@@ -210,6 +213,15 @@ class TileBlocks:
         tile = q if self.tiles(columns) == tiles else te().min(q, value_of(tiles - 1))
         if self.rows == 1:
             return 0, tile
+        if is_open(columns) and isinstance(self.rows, int) and self.rows <= FEW_ROWS:
+            # A division by what is no constant takes as long as a third of the transform.
+            ends = [value_of(columns * row) for row in range(1, self.rows)]
+            row = sum(
+                ((tile >= end).astype("int32") for end in ends[1:]),
+                (tile >= ends[0]).astype("int32"),
+            )
+            column = te().min(tile - row * value_of(columns), value_of(columns - 1))
+            return row, te().max(column, 0)
         row, column = (divide(tile, value_of(columns)) for divide in (te().floordiv, te().floormod))
         # That it is one of a block's rows is not proved for an open length.
         return te().min(row, value_of(self.rows - 1)) if is_open(columns) else row, column

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, prod
+from math import ceil, gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
@@ -26,7 +26,9 @@ from slipway.backends.cpu.schedules.conv.winograd_sizes import (
     tiles_along,
 )
 from slipway.backends.cpu.schedules.conv.winograd_tiles import (
+    LastBlock,
     WinogradStages,
+    last_block,
     registers_of_products,
     tasks_of,
     tile_image,
@@ -213,17 +215,41 @@ def schedule_winograd(
 
     transform_back(schedule, stages.output_half, stage, image.tx)
     schedule[stages.products].compute_at(stage, products_at)
-    _schedule_products(schedule, stages.products, tile, problem.target)
-    _schedule_data(schedule, stages)
+    last = last_block(output, parts, tile.block_rows, side - 2)
+    if last is not None:
+        stage.compute_below(te.floordiv(y, side - 2) * (side - 2), last.height)
+    _schedule_products(schedule, stages.products, tile, problem.target, last)
+    _schedule_data(schedule, stages, tile.rows, last)
+    for tensor in (stages.data, stages.products):
+        _spread_planes(schedule[tensor], tensor, problem.target)
     return schedule
 
 
-def _schedule_data(schedule: te.Schedule, stages: WinogradStages) -> None:
+def _spread_planes(stage: te.Stage, tensor: te.Tensor, target: Target) -> None:
+    """Keep the elements of one tile, a plane for each, out of each other's places in the cache.
+
+    A transform reads or writes all of them: planes whose size is a large power of two share a few
+    sets of the first-level cache.  An odd number of lines has them in as many sets as there are.
+    """
+    core = target.core
+    *_, side, _, tiles, lanes = shape_of(tensor)
+    line = core.line_bytes // 4
+    size = usual(tiles) * lanes
+    held = core.l1_sets // gcd(core.l1_sets, size // line) * core.l1_ways
+    if size % line == 0 and held < side * side:
+        stage.storage_align(stage.op.axis[-3], 2 * line, line)
+
+
+def _schedule_data(
+    schedule: te.Schedule, stages: WinogradStages, rows: int, last: LastBlock | None
+) -> None:
     """One tile of one channel block at a time, all its elements unrolled."""
     stage = schedule[stages.data]
     *_, x, y, q, i = stage.leaf_iter_vars
     register_tile(stage, [q], [x, y], i)
     outer = stage.leaf_iter_vars[stage.leaf_iter_vars.index(q) - 1]
+    if last is not None:
+        stage.compute_below(te.floordiv(q, rows) * rows, last.tiles(stage.op.axis[1]))
     if stages.pad is not None:
         schedule[stages.pad].compute_at(stage, outer)
         schedule[stages.pad].vectorize(stages.pad.op.axis[-1])
@@ -231,10 +257,14 @@ def _schedule_data(schedule: te.Schedule, stages: WinogradStages) -> None:
 
 
 def _schedule_products(
-    schedule: te.Schedule, products: te.Tensor, tile: Tile, target: Target
+    schedule: te.Schedule,
+    products: te.Tensor,
+    tile: Tile,
+    target: Target,
+    last: LastBlock | None,
 ) -> None:
     """A matrix product, tiles by output channels, for each element of a transformed tile."""
-    inner = registers_of_products(schedule, products, tile.rows)
+    inner = registers_of_products(schedule, products, tile.rows, last)
     data, kernel = inner.op.input_tensors
     if target.has_lane_fma and shape_of(kernel)[-2] % GROUP == 0:
         registers = inner.op.output(0)

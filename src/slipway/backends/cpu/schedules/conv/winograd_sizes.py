@@ -44,13 +44,22 @@ class BlockCosts:
         costs = self.target.core.costs
         fitting = self.target.core.l2_bytes * costs.winograd_l2_share // (4 * self.elements)
         whole = block_rows >= self.rows
-        parts = 1 if whole else _ceil(rows, block_rows)
-        held = (rows if whole else block_rows) * columns
-        padded = _ceil(held, tile.rows) * tile.rows
-        each = padded * self._rate(tile) + UNIT * costs.winograd_tiles // 4
-        if not whole or fitting >= costs.winograd_tiles:
-            each = each * (1 + held // (int(fitting) + 1))  # read from beyond the cache again
-        return sum(_ceil(parts, n) * n for n in self.target.core_counts) * each
+
+        def block(of_rows: Any) -> Any:
+            held = of_rows * columns
+            padded = _ceil(held, tile.rows) * tile.rows
+            each = padded * self._rate(tile) + UNIT * costs.winograd_tiles // 4
+            if not whole or fitting >= costs.winograd_tiles:
+                each = each * (1 + held // (int(fitting) + 1))  # read from beyond the cache again
+            return each
+
+        if whole:
+            return sum(self.target.core_counts) * block(rows)
+        # One core takes as much less as the last block has rows less.
+        parts, each = _ceil(rows, block_rows), block(block_rows)
+        less = each - block(rows - (parts - 1) * block_rows)
+        times = sum(_ceil(parts, n) * n for n in self.target.core_counts)
+        return times * each - (less if 1 in self.target.core_counts else 0)
 
     def _rate(self, tile: Tile) -> int:
         """Return the time of one tile in a full register tile, all channels together."""
@@ -110,6 +119,3 @@ def tiles_along(extent: Any, m: int) -> Any:
     """Return the number of tiles along an axis of results, as an int64 formula."""
     formula = ops.as_expr(getattr(extent, "formula", extent), "int32")
     return _ceil(ops.cast(formula, "int64"), m)
-
-
-__all__ = ["BlockCosts", "Candidate", "best_together", "sample_sizes", "tiles_along"]

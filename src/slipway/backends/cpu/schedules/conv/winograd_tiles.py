@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from slipway import te
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.stages import inline_injective, new_schedule, tagged
-
-if TYPE_CHECKING:
-    from slipway import te
+from slipway.backends.stages import inline_injective, new_schedule, shape_of, tagged
+from slipway.relay.dims import is_open
+from slipway.relay.ops.tensor.tensors import value_of
 
 
 class WinogradStages(NamedTuple):
@@ -71,13 +72,42 @@ def tasks_of(
     return channels
 
 
-def registers_of_products(schedule: te.Schedule, products: te.Tensor, rows: int) -> Any:
+@dataclass(frozen=True)
+class LastBlock:
+    """Where an image ends in its last block of rows of tiles: what lies below is not computed."""
+
+    height: Any  # of the image
+    rows: Any  # of tiles in it
+    columns: Any
+    block_rows: int
+
+    def tiles(self, part: te.IterVar) -> Any:
+        """Return the tiles of the image from a block on."""
+        return (value_of(self.rows) - part * self.block_rows) * value_of(self.columns)
+
+
+def last_block(output: te.Tensor, parts: int, block_rows: int, m: int) -> LastBlock | None:
+    """Return the end of an image of open height in several blocks; None for any other.
+
+    Of a fixed height the blocks are chosen so that the last one wastes little.
+    """
+    *_, height, width, _ = shape_of(output)
+    if parts == 1 or not is_open(height):
+        return None
+    return LastBlock(value_of(height), (height + m - 1) // m, (width + m - 1) // m, block_rows)
+
+
+def registers_of_products(
+    schedule: te.Schedule, products: te.Tensor, rows: int, last: LastBlock | None = None
+) -> Any:
     """Return the stage that sums products in registers, `rows` tiles by some channel blocks."""
     registers = schedule.cache_write(products, "local")
     stage: Any = schedule[products]
     n, part, o, x, y, q, lane = stage.op.axis
     q_outer, q_inner = stage.split(q, factor=rows)
     register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], lane)
+    if last is not None:
+        stage.compute_below(te.floordiv(q, rows) * rows, last.tiles(part))
     inner = schedule[registers]
     inner.compute_at(stage, q_outer)
     return inner

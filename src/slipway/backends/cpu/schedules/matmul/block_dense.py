@@ -14,6 +14,7 @@ from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.matmul.block_kernel import block_dense_kernel
 from slipway.backends.cpu.schedules.matmul.float_block_kernel import float_block_kernel
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.tile import fmas_in_flight
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay.dims import usual
@@ -51,7 +52,10 @@ def _instruction(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic |
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: BlockKnobs) -> list[te.Tensor]:
     kind = "parallel" if knobs.parallel else "serial"
     if _is_exact(problem.attrs):
-        return float_block_kernel(problem.attrs, inputs, problem.out_types[0], knobs.tile, kind)
+        return float_block_kernel(
+            problem.attrs, inputs, problem.out_types[0], knobs.tile, kind,
+            fmas_in_flight(problem.target),
+        )  # fmt: skip
     entry = _instruction(problem.attrs, problem.in_types[1], problem.target)
     assert entry is not None  # it applied
     lanes = vector_lanes(problem.target, "float32")

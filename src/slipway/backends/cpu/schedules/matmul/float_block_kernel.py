@@ -22,12 +22,20 @@ from slipway.relay.types import TensorType
 
 
 def float_block_kernel(
-    attrs: PackedBlockAttrs, inputs: Sequence[te.Tensor], out: TensorType, tile: int, kind: str
+    attrs: PackedBlockAttrs,
+    inputs: Sequence[te.Tensor],
+    out: TensorType,
+    tile: int,
+    kind: str,
+    in_flight: int,
 ) -> list[te.Tensor]:
-    """Return the product, `tile` rows at a time; the loop over tiles of outputs is of `kind`."""
+    """Return the product, `tile` rows at a time; the loop over tiles of outputs is of `kind`.
+
+    The core has so many multiply-adds `in_flight`, none of which may wait for another.
+    """
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
-        return _FloatKernel(attrs, ins, outs[0], tile, kind).statement()
+        return _FloatKernel(attrs, ins, outs[0], tile, kind, in_flight).statement()
 
     return [te.extern([out.shape], inputs, statements, "T_block_dense", [out.dtype])]
 
@@ -36,10 +44,16 @@ class _FloatKernel:
     """Builds the statements: the data is packed, then a task for each tile of outputs."""
 
     def __init__(
-        self, attrs: PackedBlockAttrs, ins: list[Any], out: Any, tile: int, kind: str
+        self,
+        attrs: PackedBlockAttrs,
+        ins: list[Any],
+        out: Any,
+        tile: int,
+        kind: str,
+        in_flight: int,
     ) -> None:
         self.ib = ib = builder.create()
-        self.attrs, self.kind, self.tile = attrs, kind, tile
+        self.attrs, self.kind, self.tile, self.in_flight = attrs, kind, tile, in_flight
         self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
         self.out = ib.buffer_ptr(out)
         self.rows = ins[0].shape[0]
@@ -83,7 +97,8 @@ class _FloatKernel:
     ) -> None:
         """Write the sums of `rows` rows and `together` vectors of outputs."""
         ib, v, n = self.ib, self.v, self.lanes
-        chains = 2 if rows == 1 else 1  # of sums that wait for nothing of each other
+        # Sums that wait for nothing of each other, of the elements of a word at most.
+        chains = min(4, max(1, self.in_flight // (rows * together)))
         sums = ib.allocate("float32", (rows, together, chains, n), "sums", scope="local")
         sums_at = [(r, j, c) for r in range(rows) for j in range(together) for c in range(chains)]
         for sum_at in sums_at:
@@ -111,8 +126,8 @@ class _FloatKernel:
             for j in range(together):
                 at = ((tile * self.vectors) + first + j) * n
                 total = v.load(sums, (r, j, 0), 0, n)
-                if chains > 1:
-                    total = total + v.load(sums, (r, j, 1), 0, n)
+                for chain in range(1, chains):
+                    total = total + v.load(sums, (r, j, chain), 0, n)
                 v.store(self.out, (row + r,), at, total, n)
 
     def _parts(self, loop: int) -> Sequence[int]:
