@@ -162,7 +162,7 @@ class _Part:
     def _undecided(self, *other: object) -> NoReturn:
         raise TypeError
 
-    __eq__ = __bool__ = _undecided  # type: ignore[assignment]
+    __eq__ = __bool__ = _undecided
     __hash__ = object.__hash__
 
     def floor(self) -> Any:
