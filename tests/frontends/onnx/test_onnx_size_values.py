@@ -94,8 +94,25 @@ def ranked():
     return model(nodes, {"x": ("float32", ("n", "w"))}, outputs, weights)
 
 
+def summed_products():
+    """Attention of heads, rows scaled by a vector, a diagonal, and an outer product."""
+    node = helper.make_node
+    v = np.linspace(-1, 1, 12, dtype=np.float32)
+    nodes = [
+        node("Einsum", ["x", "x"], ["scores"], equation="nwd,nvd->nwv"),
+        node("Softmax", ["scores"], ["shares"]),
+        node("Einsum", ["shares", "x"], ["mixed"], equation="nwv,nvd->ndw"),
+        node("Einsum", ["x", "v"], ["scaled"], equation="...d,d->...d"),
+        node("Einsum", ["shares"], ["own"], equation="nww->w"),
+        node("Einsum", ["own", "v"], ["outer"], equation="w,d->wd"),
+    ]
+    inputs = {"x": ("float32", ("n", "w", 12))}
+    return model(nodes, inputs, ["mixed", "scaled", "outer"], {"v": v})
+
+
 @pytest.mark.parametrize(
-    ("proto", "width"), [(split_by_shape, (12,)), (made_of_sizes, ()), (ranked, ())]
+    ("proto", "width"),
+    [(split_by_shape, (12,)), (made_of_sizes, ()), (ranked, ()), (summed_products, (12,))],
 )
 def test_sizes_computed_from_open_shapes_follow_the_run(proto, width):
     rng = np.random.default_rng(0)
