@@ -314,3 +314,21 @@ def test_quotients_by_numbers_are_compared_as_sums(kind, factor):
 def test_quotients_are_left_where_the_sum_would_have_no_type(kind):
     condition = kind(E.FloorDiv(Var("i"), 2**20), 2**12)
     assert any(isinstance(n, E.FloorDiv) for n in walk(Analyzer().simplify(condition)))
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_quotients_that_come_other_times_than_their_divisor(kind):
+    """What is padded to a multiple of the stride, against what there is to reflect."""
+    decided = 0
+    for shift in range(-40, 20):
+        n = SizeVar("n", "int32", 20, 60)
+        half, whole = ops.floordiv(n + 1, 2), ops.floordiv(n + 7, 8) * 4
+        found = Analyzer().simplify(kind(whole - half, half + shift))
+        truths = {
+            COMPARISONS[kind]((m + 7) // 8 * 4 - (m + 1) // 2, (m + 1) // 2 + shift)
+            for m in range(20, 61)
+        }
+        if isinstance(found, E.IntImm):
+            assert truths == {bool(found.value)}
+            decided += 1
+    assert decided >= 20

@@ -196,3 +196,13 @@ def test_open_dimensions_are_written_as_json_and_pickled(size):
     for read in (ir.load_json(ir.save_json(call)), pickle.loads(pickle.dumps(call))):
         assert str(read.args[0].type_annotation) == str(call.args[0].type_annotation)
         assert str(shape_of(read)) == str(shape_of(call))
+
+
+@pytest.mark.parametrize("by", [2, 3, 8])
+@pytest.mark.parametrize("make", [lambda n: n, lambda n: (n + 7) // 8, lambda n: 3 * n - 2])
+def test_a_quotient_that_is_rounded_up_has_one_form(make, by):
+    """Written -(-n // c), as extents with ceil_mode are, or with c - 1 more."""
+    n = Dim("rounded", 1, 40)
+    assert -(-make(n) // by) is (make(n) + by - 1) // by
+    for size in (1, 7, 8, 9, 40):
+        assert -(-make(size) // by) == (make(size) + by - 1) // by

@@ -103,7 +103,10 @@ def _without(
     divisor = _divisor(an, atom, difference.dtype, steps)
     if divisor is not None and abs(factor) == 1:
         return _by_dividend(an, kind, difference, atom, divisor, steps)
-    for end, is_upper in _ends(atom, factor):
+    if atom.kind == "div" and _is_open(atom):  # so many times the difference has it times c
+        more = atom.divisor // gcd(factor, atom.divisor)
+        difference, factor = difference.scaled(more), factor * more
+    for end, is_upper in _ends(atom):
         # What comes is at least the difference where both agree, and at most it elsewhere.
         above = (factor > 0) == is_upper
         others = difference.plus(Linear({atom: 1}, 0, difference.dtype), -factor)
@@ -114,12 +117,12 @@ def _without(
     return None
 
 
-def _ends(atom: Atom, factor: int) -> Iterator[tuple[Linear, bool]]:
+def _ends(atom: Atom) -> Iterator[tuple[Linear, bool]]:
     """Yield sums that an atom never exceeds (True), or never falls below (False).
 
-    Of a quotient y // c that comes some times c, what c of it do: y - c + 1 to y.
+    Of an open quotient y // c, what c of it do: y - c + 1 to y.
     """
-    if atom.kind == "div" and factor % atom.divisor == 0 and _is_open(atom):
+    if atom.kind == "div" and _is_open(atom):
         assert atom.arg is not None
         yield atom.arg, True
         yield atom.arg.shifted(1 - atom.divisor), False

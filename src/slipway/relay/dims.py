@@ -100,10 +100,16 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
             divisor = self if swapped else other
             if not isinstance(divisor, int) or divisor < 1:
                 self._unknown()
+        if make is ops.floordiv and not swapped and _is_below_zero(self.formula):
+            return 0 - (0 - self + other - 1) // other  # -(-n // c), so that it is one with others
         mine, given = self.formula, ops.as_expr(other, self.formula.dtype)
         return dim_of(make(given, mine) if swapped else make(mine, given))
 
     return compute
+
+
+def _is_below_zero(formula: PrimExpr) -> bool:
+    return all(times < 0 for times in Analyzer().linear(formula).terms.values())
 
 
 def _comparison(kind: type, word: str) -> Any:

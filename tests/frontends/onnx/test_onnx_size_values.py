@@ -79,7 +79,41 @@ def made_of_sizes():
     return model(nodes, {"x": ("float32", ("n", "w"))}, outputs, weights)
 
 
-@pytest.mark.parametrize(("proto", "width"), [(split_by_shape, (12,)), (made_of_sizes, ())])
+def ranked():
+    """All of an axis in order, half of it, and at most five: sizes of it all the same."""
+    node = helper.make_node
+    weights = constants(one=[1], two=[2], five=[5])
+    nodes = [
+        node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "one"], ["w"]),
+        node("Div", ["w", "two"], ["half"]), node("Min", ["w", "five"], ["few"]),
+        node("TopK", ["x", "w"], ["a", "i"], largest=0), node("TopK", ["x", "half"], ["b", "j"]),
+        node("TopK", ["x", "few"], ["c", "k"]),
+        *(node("Cast", [name], [name + "f"], to=1) for name in "ijk"),
+    ]  # fmt: skip
+    outputs = ["a", "if", "b", "jf", "c", "kf"]
+    return model(nodes, {"x": ("float32", ("n", "w"))}, outputs, weights)
+
+
+def summed_products():
+    """Attention of heads, rows scaled by a vector, a diagonal, and an outer product."""
+    node = helper.make_node
+    v = np.linspace(-1, 1, 12, dtype=np.float32)
+    nodes = [
+        node("Einsum", ["x", "x"], ["scores"], equation="nwd,nvd->nwv"),
+        node("Softmax", ["scores"], ["shares"]),
+        node("Einsum", ["shares", "x"], ["mixed"], equation="nwv,nvd->ndw"),
+        node("Einsum", ["x", "v"], ["scaled"], equation="...d,d->...d"),
+        node("Einsum", ["shares"], ["own"], equation="nww->w"),
+        node("Einsum", ["own", "v"], ["outer"], equation="w,d->wd"),
+    ]
+    inputs = {"x": ("float32", ("n", "w", 12))}
+    return model(nodes, inputs, ["mixed", "scaled", "outer"], {"v": v})
+
+
+@pytest.mark.parametrize(
+    ("proto", "width"),
+    [(split_by_shape, (12,)), (made_of_sizes, ()), (ranked, ()), (summed_products, (12,))],
+)
 def test_sizes_computed_from_open_shapes_follow_the_run(proto, width):
     rng = np.random.default_rng(0)
     agrees(
@@ -174,6 +208,12 @@ def test_what_is_known_of_sizes():
     assert sizes.of(relay.equal(vector, const(np.array([2, 3, 1])))) is None  # n may be 2
     assert sizes.settled(relay.strided_slice(vector, [1], [2])).array.tolist() == [3]
     assert sizes.of(relay.var("data", shape=(3,), dtype="int64")) is None
+    real = relay.divide(relay.cast(vector, "float32"), const(np.float32([4, 2, 3])))
+    assert sizes.of(real) is None  # n / 4 is no size
+    steps = relay.cast(relay.ceil(relay.add(real, const(np.float32(1)))), "int64")
+    assert list(sizes.of(steps)) == [(N + 7) // 4, 3, (W * 2 + 5) // 3]
+    assert list(sizes.of(relay.cast(real, "int64"))) == [N // 4, 1, W * 2 // 3]
+    assert sizes.of(relay.cast(real, "bool")) is None
 
 
 def test_a_problem_of_an_open_model_is_named_with_its_node():
@@ -239,6 +279,24 @@ def padded_as_torch_writes():
     return model(nodes, {"x": ("float32", (1, 3, "h", "w"))}, ["y"], weights)
 
 
+def padded_for_the_last_window():
+    """As codecs of sound do: the windows that begin are counted in float32, and rounded up."""
+    node = helper.make_node
+    weights = constants(last=3, span=4, step=3, axis=[0], none=[0] * 7) | {"one": np.float32(1)}
+    nodes = [
+        node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "last"], ["w"]),
+        node("Sub", ["w", "span"], ["less"]), node("Cast", ["less"], ["real"], to=1),
+        node("Cast", ["step"], ["by"], to=1), node("Div", ["real", "by"], ["part"]),
+        node("Add", ["part", "one"], ["windows"]), node("Ceil", ["windows"], ["up"]),
+        node("Sub", ["up", "one"], ["before"]), node("Cast", ["before"], ["count"], to=7),
+        node("Mul", ["count", "step"], ["start"]), node("Add", ["start", "span"], ["end"]),
+        node("Sub", ["end", "w"], ["more"]), node("Unsqueeze", ["more", "axis"], ["m"]),
+        node("Concat", ["none", "m"], ["pads"], axis=0),
+        node("Pad", ["x", "pads"], ["y"], mode="reflect"),
+    ]  # fmt: skip
+    return model(nodes, {"x": ("float32", (1, 3, "h", "w"))}, ["y"], weights)
+
+
 def windows_padded_alike(side):
     """Windows of stride 2 under auto_pad: where an extent is odd one element more is padded."""
     node = helper.make_node
@@ -258,6 +316,7 @@ def windows_padded_alike(side):
         pytest.param(padded_to_multiples("constant"), id="multiples, a number"),
         pytest.param(padded_to_multiples("reflect"), id="multiples, reflected"),
         pytest.param(padded_as_torch_writes(), id="an amount in torch's order"),
+        pytest.param(padded_for_the_last_window(), id="a last window"),
         pytest.param(windows_padded_alike("UPPER"), id="same, upper"),
         pytest.param(windows_padded_alike("LOWER"), id="same, lower"),
     ],

@@ -150,6 +150,7 @@ class Sorted(torch.nn.Module):
             indices,
             torch.argsort(x, dim=1, stable=True),
             torch.sort(x, stable=True, dim=0)[1],
+            *torch.topk(x, x.shape[1], 1, largest=False),
         )
 
 
@@ -168,6 +169,7 @@ class Skip(torch.nn.Module):
             resize(small, mode="bicubic", **to),
             resize(x, size=(9, 11), mode="bilinear"),
             resize(x, scale_factor=(2.0, 1.5), mode="bilinear"),
+            x.unfold(2, 3, 1),
         )
 
 

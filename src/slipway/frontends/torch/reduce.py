@@ -112,7 +112,8 @@ def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis, with their positions."""
     smallest = not node.arg("largest", True)
     axis = node.axis(default=-1)
-    return first_ranked(node.input(), int(node.arg("k")), axis, smallest, "int64")
+    (count,) = node.ints("k")
+    return first_ranked(node.input(), count, axis, smallest, "int64")
 
 
 @converter("sort", "argsort")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -61,7 +61,10 @@ class SizeValues:
             return None
         for each in post_order_by([expr], _below, known=self.known):
             self.enter(each, _elements(each, self.known))
-        return self.known[id(expr)]
+        found = self.known[id(expr)]
+        if found is not None and any(isinstance(v, _Part) for v in found.flat):
+            return None
+        return found
 
     def settled(self, expr: Expr) -> Expr:
         """Return the constant that an expression is where all its elements are numbers."""
@@ -150,12 +153,66 @@ def _quotient(a: Any, b: Any) -> Any:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+class _Part:
+    """A size over a number: what is between a quotient of reals and where it becomes whole."""
+
+    def __init__(self, top: Any, by: int) -> None:
+        self.top, self.by = top, by
+
+    def _undecided(self, *other: object) -> NoReturn:
+        raise TypeError
+
+    __eq__ = __bool__ = _undecided
+    __hash__ = object.__hash__
+
+    def floor(self) -> Any:
+        return self.top // self.by
+
+    def ceil(self) -> Any:
+        return (self.top + self.by - 1) // self.by
+
+
 def _real_quotient(a: Any, b: Any) -> Any:
-    if not is_open(a) and not is_open(b):
+    if not is_open(a) and not is_open(b) and not isinstance(a, _Part):
         return a / b
-    if (a % _whole(b)) != 0:
+    by = _whole(b)
+    if is_open(by) or by <= 0:
         raise ValueError
-    return a // _whole(b)
+    if isinstance(a, _Part):
+        a, by = a.top, a.by * by
+    try:
+        if (a % by) == 0:
+            return a // by
+    except TypeInferenceError:
+        pass  # it depends on the size whether it is whole
+    return _Part(a, by)
+
+
+def _of_parts(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """A sum, difference or product with parts of sizes."""
+    (a, da), (b, db) = ((v.top, v.by) if isinstance(v, _Part) else (_whole(v), 1) for v in (a, b))
+    if function is operator.mul:
+        return _real_quotient(a * b, da * db)
+    if function not in (operator.add, operator.sub):
+        raise ValueError
+    return _real_quotient(function(a * db, b * da), da * db)
+
+
+def _rounded(how: Callable[[_Part], Any], plain: Callable[[Any], Any]) -> Any:
+    def whole(a: Any) -> Any:
+        if isinstance(a, _Part):
+            return how(a)
+        return a if is_open(a) else float(plain(a))
+
+    return _of_elements(whole)
+
+
+def _truncated(value: Any) -> Any:
+    if isinstance(value, _Part):
+        if value.top < 0:
+            raise ValueError
+        return value.floor()
+    return value if is_open(value) else int(value)
 
 
 def _divided(call: Call, a: Any, b: Any) -> Known:
@@ -180,6 +237,8 @@ def _numbers(function: Callable[[Any, Any], Any]) -> Any:
     """A rule of two arguments for sizes, and for reals that are whole numbers."""
 
     def compute(a: Any, b: Any) -> Any:
+        if isinstance(a, _Part) or isinstance(b, _Part):
+            return _of_parts(function, a, b)
         if is_open(a) or is_open(b):
             return function(_whole(a), _whole(b))
         return function(a, b)
@@ -216,7 +275,7 @@ def _cast(call: Call, data: Known) -> Known:
         return np.frompyfunc(lambda v: not _equal(v, 0), 1, 1)(data)  # type: ignore[no-any-return]
     if dtype.startswith("float"):
         return data
-    return np.frompyfunc(lambda v: v if is_open(v) else int(v), 1, 1)(data)  # type: ignore[no-any-return]
+    return np.frompyfunc(_truncated, 1, 1)(data)  # type: ignore[no-any-return]
 
 
 def _product(call: Call, data: Known) -> Any:
@@ -245,8 +304,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "add": _numbers(operator.add), "subtract": _numbers(operator.sub),
     "multiply": _numbers(operator.mul), "divide": _divided, "floor_divide": _divided,
     "floor_mod": _numbers(operator.mod),
-    "floor": _of_elements(lambda a: a if is_open(a) else float(np.floor(a))),
-    "ceil": _of_elements(lambda a: a if is_open(a) else float(np.ceil(a))),
+    "floor": _rounded(_Part.floor, np.floor), "ceil": _rounded(_Part.ceil, np.ceil),
     "negative": _of_elements(lambda a: -a),
     "minimum": _extreme(ops.minimum, min), "maximum": _extreme(ops.maximum, max),
     "equal": _of_elements(_equal), "not_equal": _of_elements(lambda a, b: not _equal(a, b)),

@@ -12,6 +12,7 @@ from slipway.frontends.found_positions import distinct, slices_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import Counted
 from slipway.frontends.ranks import first_ranked
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
@@ -56,9 +57,9 @@ def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis."""
     count = node.attr("k") if node.opset < 10 else node.ints(1, "k")[0]
     axis, smallest = node.attr("axis", -1), not node.attr("largest", 1)
-    if count < 0:
+    if not is_open(count) and count < 0:
         raise node.unsupported(f"its k is {count}")
-    return first_ranked(node.input(0), int(count), axis, smallest, "int64")
+    return first_ranked(node.input(0), count, axis, smallest, "int64")
 
 
 @converter("OneHot")

@@ -29,8 +29,8 @@ class _Term:
     def __init__(self, value: Expr, labels: str) -> None:
         self.value, self.labels = value, labels
 
-    def extent(self, label: str) -> int:
-        return int(self.value.tensor_type.shape[self.labels.index(label)])
+    def extent(self, label: str) -> Any:
+        return self.value.tensor_type.shape[self.labels.index(label)]
 
     def summed(self, keep: str) -> _Term:
         """Sum over the axes whose labels are not in `keep`."""
@@ -74,10 +74,11 @@ def _pair(lhs: _Term, rhs: _Term, keep: str) -> _Term:
     rows = "".join(label for label in lhs.labels if label not in shared)
     columns = "".join(label for label in rhs.labels if label not in shared)
     extents = {label: lhs.extent(label) for label in lhs.labels}
-    for label in rhs.labels:  # an extent of 1 is broadcast
-        extents[label] = max(extents.get(label, 1), rhs.extent(label))
+    for label in rhs.labels:
+        if extents.get(label, 1) == 1:  # which is broadcast
+            extents[label] = rhs.extent(label)
 
-    def size(labels: str) -> int:
+    def size(labels: str) -> Any:
         return prod(extents[label] for label in labels)
 
     def matrix(term: _Term, order: str, shape: tuple[int, ...]) -> Any:

@@ -85,11 +85,18 @@ def sliding_window(data: ExprLike, axis: int, window_shape: Extents, strides: Ex
         extent = own.shape[first + i]
         if not 1 <= size <= extent or step < 1:
             raise BadArgument("window_shape", f"{window} with strides {steps} does not fit {own}")
-        starts = np.arange((extent - size) // step + 1) * step
+        count = (extent - size) // step + 1
+        if is_open(count):
+            starts = call("multiply", call("arange", 0, count, 1, "int32"), scalar(step, "int32"))
+            starts = call("reshape", starts, (count, 1))
+            places = call("add", starts, const(np.arange(size, dtype=np.int32)))
+            x = call("take", x, places, first + 2 * i, mode="fast")
+            continue
+        starts = np.arange(count) * step
         x = take(x, starts[:, None] + np.arange(size), first + 2 * i)
-    count = len(window)
-    positions = [*range(first), *(first + 2 * i for i in range(count))]
-    return call("transpose", x, [*positions, *(first + 2 * i + 1 for i in range(count))])
+    axes = range(len(window))
+    positions = [*range(first), *(first + 2 * i for i in axes)]
+    return call("transpose", x, [*positions, *(first + 2 * i + 1 for i in axes)])
 
 
 def sequence_mask(

@@ -14,7 +14,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import builder, ops
 from slipway.ir.node import node
-from slipway.relay.dims import size_of, usual
+from slipway.relay.dims import is_open, size_of, usual
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
@@ -187,7 +187,8 @@ def topk(
     dtype: str = "int32",
 ) -> Any:  # fmt: skip
     """Return the `k` largest along `axis` ("values", "indices" or "both")."""
-    both = TupleWrapper(TOPK(data, attrs=TopKAttrs(int(k), int(axis), bool(is_ascend), dtype)), 2)
+    count = k if is_open(k) else int(k)
+    both = TupleWrapper(TOPK(data, attrs=TopKAttrs(count, int(axis), bool(is_ascend), dtype)), 2)
     return {"both": both}.get(ret_type) or both[0 if ret_type == "values" else 1]
 
 
