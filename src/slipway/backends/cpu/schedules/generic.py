@@ -164,8 +164,8 @@ def fused_neighbours(schedule: te.Schedule, tensor: te.Tensor) -> list[tuple[int
                 at, after = here.get(axis), here.get(axis + 1)
                 if at is None and after is None:
                     continue
-                follow = at is not None and after == at + 1
-                apart[axis] |= not follow or given[after] != shape[axis + 1]
+                if at is None or after != at + 1 or given[at + 1] != shape[axis + 1]:
+                    apart[axis] = True
             if schedule[node.producer].attach_type == "inline":
                 same = len(given) == len(shape) and all(
                     here.get(a) == a or given[a] == shape[a] == 1 for a in range(len(own))
