@@ -154,12 +154,12 @@ def fused_neighbours(schedule: te.Schedule, tensor: te.Tensor) -> list[tuple[int
         if (id(node), id(op)) in seen:
             continue
         seen.add((id(node), id(op)))
-        places = {id(axis.var): number for number, axis in enumerate(op.axis)}
-        if id(node) in places:
-            _tell_apart(apart, places[id(node)])
+        numbers = {id(axis.var): number for number, axis in enumerate(op.axis)}
+        if id(node) in numbers:
+            _tell_apart(apart, numbers[id(node)])
         elif isinstance(node, ProducerLoad):
             given = shape_of(node.producer)
-            here = _places(node.indices, places, apart)
+            here = _positions(node.indices, numbers, apart)
             for axis in range(len(apart)):
                 at, after = here.get(axis), here.get(axis + 1)
                 if at is None and after is None:
@@ -179,16 +179,18 @@ def fused_neighbours(schedule: te.Schedule, tensor: te.Tensor) -> list[tuple[int
     return list(zip([0, *ends], [*ends, len(own)], strict=True))
 
 
-def _places(indices: Sequence[Any], places: dict[int, int], apart: list[bool]) -> dict[int, int]:
+def _positions(
+    indices: Sequence[Any], numbers: dict[int, int], apart: list[bool]
+) -> dict[int, int]:
     """Return which index each axis is; one that is a part of an index is told apart."""
     found: dict[int, int] = {}
     for position, index in enumerate(indices):
-        if id(index) in places and places[id(index)] not in found:
-            found[places[id(index)]] = position
+        if id(index) in numbers and numbers[id(index)] not in found:
+            found[numbers[id(index)]] = position
             continue
         for node in walk(index):
-            if id(node) in places:
-                _tell_apart(apart, places[id(node)])
+            if id(node) in numbers:
+                _tell_apart(apart, numbers[id(node)])
     return found
 
 
