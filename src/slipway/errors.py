@@ -255,8 +255,8 @@ def internal_error(doing: str, error: BaseException) -> InternalError:
         where = f" ({ours[-1][0].relative_to(_PACKAGE.parent).as_posix()}:{ours[-1][1]})"
     return InternalError(
         f"a defect of Slipway {VERSION}, not of what it was given: {doing} ended with {what}"
-        f"{where}. Please report it with this line and the model, or the part of it that shows it; "
-        "SLIPWAY_DEBUG=1 makes the command print the whole traceback to attach"
+        f"{where}. Please report it with this line and what `slipway bundle -- COMMAND` writes: "
+        "the traceback, versions, the model with made-up weights, all without secrets"
     )
 
 

@@ -61,9 +61,14 @@ def test_commands_are_spelled_right(page):
     assert lines or page != "README.md"
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     inline = [" ".join(line.split()) for line in re.findall(r"`slipway\s([a-z][^`]*)`", prose)]
-    for line in [*lines, *inline]:
+    pending = [*lines, *inline]
+    for line in pending:
         command = typer.main.get_command(app)
         words = shlex.split(re.split(r"#|\||&&", line)[0])
+        if "--" in words:  # another command, one of ours or a program
+            words, other = words[: words.index("--")], words[words.index("--") + 1 :]
+            if other[0] in command.commands:
+                pending.append(shlex.join(other))
         while hasattr(command, "commands"):
             if not words and line in inline:
                 break  # a group of commands

@@ -41,6 +41,7 @@ _HOMES = {
     "targets": "slipway.cli.targets:targets",
     "demo": "slipway.cli.demo.command:demo",
     "doctor": "slipway.cli.doctor:doctor",
+    "bundle": "slipway.cli.bundle:bundle",
     "quantize": "slipway.cli.quantize:quantize",
     "chat": "slipway.cli.language.chat:chat",
     "serve": "slipway.cli.language.serve:serve",
@@ -52,7 +53,18 @@ _HOMES = {
 }
 # Those that go to a device, a tracker or a proxy: they have a token and an authority.
 _CLIENTS = (
-    *("bisect", "chat", "compare", "doctor", "explain", "profile", "report", "rpc-query", "run"),
+    *(
+        "bisect",
+        "bundle",
+        "chat",
+        "compare",
+        "doctor",
+        "explain",
+        "profile",
+        "report",
+        "rpc-query",
+        "run",
+    ),
     *("serve", "tune", "validate"),
 )
 

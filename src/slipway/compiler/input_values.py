@@ -20,12 +20,13 @@ _KEEPS = (*_MOVES, "cast")  # and integers stay what they are
 def input_values(main: Function, meanings: Meanings) -> dict[str, dict[str, Any]]:
     """Return what is known of the values of inputs by name, as metadata holds it.
 
-    ``scale`` and ``zero_point`` of quantised integers; ``range`` (low, high) of floats that
+    ``scale`` and ``zero_point`` of quantised integers; ``labels``, the texts that positions stand
+    for; ``range`` (low, high) of floats that
     the model quantises before it computes anything with them, and of integers that it reads tables
     by (words of a vocabulary, say).
     """
     found: dict[str, dict[str, Any]] = {
-        name: known for name, meaning in meanings.inputs.items() if (known := scale_of(meaning))
+        name: known for name, meaning in meanings.inputs.items() if (known := meaning_of(meaning))
     }
     params = {id(param) for param in main.params}
     for expr in post_order(main.body, into_functions=False):
@@ -62,7 +63,7 @@ def scale_of(meaning: Meaning | None) -> dict[str, Any]:
 
 
 def meaning_of(meaning: Meaning | None) -> dict[str, Any]:
-    """Return that of an output, and what its classes are called."""
+    """Return that, and what classes are called or which texts an input takes."""
     labels = {"labels": list(meaning.labels)} if meaning is not None and meaning.labels else {}
     return scale_of(meaning) | labels
 

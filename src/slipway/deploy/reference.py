@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.deploy.tensors import Array, TensorSpec, as_array
+from slipway.deploy.tensors import Array, TensorSpec, as_array, positions_of
 from slipway.errors import ExecutionError
 
 Reference = tuple[str, Callable[[Mapping[str, Array]], Sequence[Any]]]
@@ -69,6 +69,8 @@ def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:
             "checking an ONNX model needs ONNX Runtime: pip install onnxruntime; or give another "
             "reference, a function of the inputs for example"
         ) from None
+    from slipway.frontends.onnx.operators.ml.dictionaries import texts_of
+    from slipway.frontends.onnx.reader import load_model
     from slipway.frontends.onnx.reference import as_inputs
 
     if isinstance(model, str):
@@ -77,9 +79,33 @@ def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:
         contents = model.SerializeToString()
     session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
     bound = as_inputs(model, constants)
-    return f"onnxruntime {onnxruntime.__version__}", lambda arrays: session.run(
-        None, {**arrays, **bound}
-    )
+    kinds = {i.name: i.type for i in session.get_inputs()}
+    textual = [name for name, kind in kinds.items() if kind == "tensor(string)"]
+    tables = [name for name, kind in kinds.items() if kind.startswith("map(")]
+    names = [output.name for output in session.get_outputs()]
+    worded = [output.name for output in session.get_outputs() if "string" in output.type]
+    texts = texts_of(load_model(model)) if textual or tables or worded else {}
+
+    def run(arrays: Mapping[str, Array]) -> Sequence[Any]:
+        own = {name: np.array([*texts[name], ""], object)[arrays[name]] for name in textual}
+        for name in tables:
+            keys = map(int, texts[name]) if kinds[name].startswith("map(int") else texts[name]
+            own[name] = dict(zip(keys, arrays[name][0].tolist(), strict=True))
+        found = session.run(None, {**arrays, **own, **bound})
+        return [
+            _numbers(value, texts.get(name, ())) for name, value in zip(names, found, strict=True)
+        ]
+
+    return f"onnxruntime {onnxruntime.__version__}", run
+
+
+def _numbers(value: Any, labels: Sequence[str]) -> Any:
+    """Return positions for texts, a row of numbers for each dictionary, and all else as it is."""
+    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        return np.array([list(row.values()) for row in value], np.float32)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "USO":
+        return positions_of(value, labels)
+    return value
 
 
 def _is_utf8(name: str) -> bool:

@@ -28,7 +28,8 @@ class TensorSpec:
     largest: tuple[int, ...]
     # (low, high) of the values that mean something, where the model quantises what it is given.
     values: tuple[float, float] | None = None
-    labels: tuple[str, ...] = ()  # what an output's classes are called, where the model tells
+    # What its classes are called, where the model tells; of an input the texts that it takes.
+    labels: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -63,6 +64,8 @@ def _values(described: Mapping[str, Any]) -> tuple[float, float] | None:
         low, high = described["range"]
         return float(low), float(high)
     dtype = described["dtype"]
+    if described.get("labels") and dtypes.is_integral(dtype):
+        return 0, len(described["labels"]) - 1
     # A quantised integer uses all its values, and 8 bits are a picture's or quantised.
     if dtypes.is_integral(dtype) and ("scale" in described or dtype in ("int8", "uint8")):
         return dtypes.int_range(dtype)
@@ -82,6 +85,34 @@ def as_array(value: Any) -> Array:
     return np.from_dlpack(value)
 
 
+def positions_of(texts: Array, labels: Sequence[str]) -> Array:
+    """Return the position of each text in a list of them, -1 for one that is not there."""
+    positions = {label: position for position, label in enumerate(labels)}
+    words = (t.decode(errors="replace") if isinstance(t, bytes) else str(t) for t in texts.flat)
+    found = [positions.get(word, -1) for word in words]
+    return np.array(found, np.int64).reshape(texts.shape)
+
+
+def _is_row(given: Mapping[str, Any], specs: Sequence[TensorSpec]) -> bool:
+    """Return whether a dictionary is the only input itself, and not inputs by name."""
+    return len(specs) == 1 and bool(specs[0].labels) and specs[0].name not in given
+
+
+def _told_by_texts(spec: TensorSpec, value: Any) -> Any:
+    """Return positions for texts, a row of numbers for each dictionary, and all else as it is."""
+    rows = [value] if isinstance(value, Mapping) else value
+    if isinstance(rows, list | tuple) and rows and all(isinstance(r, Mapping) for r in rows):
+        made = np.zeros((len(rows), len(spec.labels)), spec.dtype)
+        columns = {label: column for column, label in enumerate(spec.labels)}
+        for number, row in enumerate(rows):
+            for key, amount in row.items():
+                if str(key) in columns:  # what a model was not trained with counts for nothing
+                    made[number, columns[str(key)]] = amount
+        return made
+    texts = as_array(value)
+    return positions_of(texts, spec.labels) if texts.dtype.kind in "USO" else value
+
+
 def named_inputs(
     specs: Sequence[TensorSpec], given: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Array]:
@@ -90,8 +121,8 @@ def named_inputs(
     Lists and numbers take the dtype of their input.  Raises ExecutionError, with the inputs that
     the model has, for one that is missing, too much, given twice, or unknown.
     """
-    if len(given) == 1 and isinstance(mapping := given[0], Mapping):
-        given, named = (), {**mapping, **named}
+    if len(given) == 1 and isinstance(given[0], Mapping) and not _is_row(given[0], specs):
+        given, named = (), {**given[0], **named}
     listed = "; ".join(map(str, specs)) or "none"
     if len(given) > len(specs):
         raise ExecutionError(
@@ -112,6 +143,8 @@ def named_inputs(
     arrays = {}
     for spec in specs:
         value = values[spec.name]
+        if spec.labels:
+            value = _told_by_texts(spec, value)
         if isinstance(value, list | tuple | int | float | bool):
             arrays[spec.name] = np.asarray(value, spec.dtype if spec.dtype != "bfloat16" else None)
         else:
@@ -185,3 +218,15 @@ def batches_in(
                 "shapes={...}"
             )
     return count
+
+
+def largest_first(values: Array, count: int) -> Array:
+    """Return the flat indices of the `count` largest values, equal ones in order, NaN last.
+
+    Of unsigned integers zero, and of signed ones the smallest, is its own negative: they are not
+    sorted by that.
+    """
+    flat = values.reshape(-1)
+    if flat.dtype.kind in "biu":
+        return (flat.size - 1 - np.argsort(flat[::-1], kind="stable")[::-1])[:count]
+    return np.argsort(-flat, kind="stable")[:count]

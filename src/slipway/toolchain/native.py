@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError
-from slipway.toolchain import waiting, zig
+from slipway.toolchain import musl, waiting, zig
 from slipway.toolchain.tempdir import lasting, scratch
 
 LIBRARY_NAME = "libslipway_runtime.so"
@@ -38,7 +38,8 @@ HOSTS = {
 _NARROW = {"aarch64": "armv7", "x86_64": "x86"}
 # What the child that opens drivers takes of the runtime.
 _CORE = ("device", "error", "format", "object", "sha256")
-_NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
+_IN_SECTIONS = ("-ffunction-sections", "-fdata-sections")
+_NOTHING_UNUSED = (*_IN_SECTIONS, "-Wl,--gc-sections")
 # Nothing unwinds through C: errors are returned, and tables for it were a sixth of the library.
 _NO_TABLES = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 _C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread", *_NO_TABLES)
@@ -166,8 +167,8 @@ def _shared_arguments(out: Path) -> list[str]:
 def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) -> Path:
     """Return the static device server for `triple` (``aarch64-linux``, ``armv7-linux-gnueabihf``…).
 
-    The first build for a target takes most of a minute (it builds musl too); later ones come
-    from the cache.  With `out`, the server is copied there.
+    The first build for a target compiles what it takes of musl, too; later ones come from the
+    cache.  With `out`, the server is copied there.
     """
     target = zig.musl_target(triple)
     built = prebuilt_file(target, SERVER_NAME)
@@ -237,12 +238,13 @@ def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...]
     """
     drivers = CRT / "posix" / "devices" / "drivers"
     sources = [str(path) for path in crt_sources(*folders) if drivers not in path.parents]
-    flags = [*_SMALL, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
-    flags += ["-I", str(include_path())]
-    if target.startswith("arm-"):
-        flags.append(_ARM_CPU)
-    command = ["cc", "-target", target, *flags, "-o", str(out), *sources, *extra]
-    zig.run_zig(command, purpose=f"compiling for {target}")
+    cpu = [_ARM_CPU] if target.startswith("arm-") else []
+    flags = [*_SMALL, *_IN_SECTIONS, "-DSLW_STATIC", "-I", str(include_path()), *cpu]
+    with scratch("slipway-static-") as folder:
+        program = Path(folder) / "program.o"
+        command = ["cc", "-target", target, *flags, "-r", "-o", str(program), *sources, *extra]
+        zig.run_zig(command, purpose=f"compiling for {target}")
+        musl.link_static(target, out, [program], cpu)
 
 
 def _system_compiler() -> list[str] | None:

@@ -19,6 +19,7 @@ from slipway.toolchain.tempdir import lasting
 from slipway.version import install_line
 
 INSTALL_LINE = install_line("compile")
+_CACHE_VARIABLE = "ZIG_GLOBAL_CACHE_DIR"
 
 # LLVM architecture -> (zig architecture, zig ABI with musl).
 _MUSL_TARGETS = {
@@ -63,8 +64,9 @@ def zig_path() -> Path:
 def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) -> str:
     """Run zig and return what it printed; ToolchainError with its words when it fails."""
     command = [str(zig_path()), *arguments]
+    environment = {**os.environ, _CACHE_VARIABLE: str(cache_folder())}
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, check=False, env=_environment()
+        command, capture_output=True, text=True, cwd=cwd, check=False, env=environment
     )
     if done.returncode != 0:
         message = (done.stderr or done.stdout).strip()
@@ -75,21 +77,20 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
     return done.stdout + done.stderr
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment of zig, which ends where it has no folder for its own cache.
+def cache_folder() -> Path:
+    """Return the folder of zig's cache, without which it ends.
 
     A service without a home, or one that cannot write there, gets a folder for this process.
     """
-    named = "ZIG_GLOBAL_CACHE_DIR"
-    if named in os.environ:
-        return dict(os.environ)
+    if _CACHE_VARIABLE in os.environ:
+        return Path(os.environ[_CACHE_VARIABLE])
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zig"
         folder.mkdir(parents=True, exist_ok=True)
         usable = os.access(folder, os.W_OK)
     except (OSError, RuntimeError):
         usable = False
-    return {**os.environ, named: str(folder if usable else _temporary_cache())}
+    return folder if usable else _temporary_cache()
 
 
 @lru_cache(maxsize=1)

@@ -178,5 +178,26 @@ def test_a_model_of_real_numbers_has_no_conversions(tmp_path):
         compiled(folder, header, "", language)
 
 
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_a_text_that_an_input_takes_has_a_number(language, tmp_path):
+    words = ["catalogue", "cat", "", "Bär"]
+    node = helper.make_node("LabelEncoder", ["animal"], ["y"], domain="ai.onnx.ml",
+                            keys_strings=words, values_floats=[1.0, 2.0, 3.0, 4.0])  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+    model = helper.make_model(helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("animal", TensorProto.STRING, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    ), opset_imports=opsets)  # fmt: skip
+    text = "int number(const char *t);\n"
+    text += "int number(const char *t) { return (int)tvmgen_net_animal_of_text(t); }\n"
+    if language == "c++":
+        text = f'extern "C" {{\n{text}}}\n'
+    user = compiled(tmp_path, header_of(model), text, language)
+    known = relay.frontend.from_onnx(model)[0]["main"].attr("meanings")[0][-1]
+    assert {*known} == {*words}
+    assert [user.number(word.encode()) for word in known] == [0, 1, 2, 3]
+    assert [user.number(word) for word in (b"ca", b"cats", b"B", b"x")] == [-1] * 4
+
+
 def test_strings_of_c():
     assert c_string('a"b\\c\n?') == '"a\\"b\\\\c\\012\\?"'

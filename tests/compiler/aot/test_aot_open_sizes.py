@@ -16,7 +16,7 @@ from slipway.relay.dims import Dim, at
 from slipway.relay.interpret import interpret
 from slipway.runtime.load import load_module
 from slipway.runtime.ndarray import array
-from slipway.toolchain import emulators, zig
+from slipway.toolchain import emulators, musl, zig
 
 
 def compiled(mod, target, api="c"):
@@ -115,12 +115,12 @@ def test_a_program_runs_every_size_on_a_device(architecture, tmp_path):
     (tmp_path / sources.header_name).write_text(sources.header)
     (tmp_path / sources.source_name).write_text(sources.source)
     (tmp_path / "main.c").write_text(MAIN)
-    # The targets of the static server, for which zig has built musl once.
-    triple = {"aarch64": ["aarch64-linux-musl"], "arm": ["arm-linux-musleabihf", "-mcpu=cortex_a7"]}
-    words = ["cc", "-target", *triple[architecture], "-Os", "-static"]
-    words += ["-o", str(tmp_path / "program")]
+    cpu = ["-mcpu=cortex_a7"] if architecture == "arm" else []
+    target, program = zig.musl_target(architecture), tmp_path / "program.o"
+    words = ["cc", "-target", target, *cpu, "-Os", "-r", "-o", str(program)]
     files = [str(tmp_path / name) for name in ("main.c", sources.source_name)]
     zig.run_zig([*words, *files], purpose="a program")
+    musl.link_static(target, tmp_path / "program", [program], cpu)
     for size in (1, 3):
         x = values(size, 8)
         command = [*emulator, tmp_path / "program", str(size)]

@@ -242,6 +242,72 @@ def test_a_table_from_texts_to_texts():
     assert [names[i] for i in made(X).ravel()] == want.tolist()
 
 
+def test_inputs_that_are_texts_are_positions_and_unknown_ones_are_none():
+    """A table of words, one-hot columns, a mapper each way, and a sum of what they give."""
+    animals, colours = ["cat", "dog", "owl"], ["red", "cat", "blue"]
+    nodes = [
+        helper.make_node("LabelEncoder", ["animal"], ["a"], domain=ML, keys_strings=animals,
+                         values_floats=[0.5, 1.5, -2.0], default_float=7.0),
+        helper.make_node("OneHotEncoder", ["colour"], ["h"], domain=ML, cats_strings=colours),
+        helper.make_node("Reshape", ["h", "flat"], ["hot"]),
+        helper.make_node("CategoryMapper", ["animal"], ["number"], domain=ML, default_int64=-5,
+                         cats_strings=animals, cats_int64s=[4, 9, 2]),
+        helper.make_node("CategoryMapper", ["number"], ["label"], domain=ML, cats_int64s=[4, 2],
+                         cats_strings=["red", "owl"], default_string="other"),
+        helper.make_node("Concat", ["a", "hot"], ["y"], axis=1),
+    ]  # fmt: skip
+    proto = model(nodes, {"animal": ("int64", (4, 1)), "colour": ("int64", (4, 1))},
+                  ["y", "number", "label"], opset=19)  # fmt: skip
+    proto.opset_import.append(helper.make_opsetid(ML, 2))
+    proto.graph.initializer.append(helper.make_tensor("flat", 7, [2], [0, -1]))
+    for info in (*proto.graph.input, proto.graph.output[2]):
+        info.type.tensor_type.elem_type = 8
+    proto.graph.output[1].type.tensor_type.elem_type = 7
+    given = {"animal": np.array([["cat"], ["emu"], ["owl"], ["dog"]]),
+             "colour": np.array([["blue"], ["cat"], ["grey"], ["red"]])}  # fmt: skip
+    worded = {name: array.astype(object) for name, array in given.items()}
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, worded)
+    made = tvm.compile(proto, quiet=True)
+    got = made(given)
+    np.testing.assert_array_equal(got["y"], want[0])
+    np.testing.assert_array_equal(got["number"], want[1])
+    names = made.outputs[2].labels
+    assert [names[i] for i in got["label"].ravel()] == want[2].ravel().tolist()
+    spec = made.inputs[0]
+    assert {*animals, *colours} <= {*spec.labels}
+    numbers = np.array([[spec.labels.index("owl")]] * 4)
+    np.testing.assert_array_equal(made(numbers, numbers)["number"], [[2]] * 4)
+    np.testing.assert_array_equal(made([["owl"]] * 4, [["owl"]] * 4)["number"], [[2]] * 4)
+    assert made.check()
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "value", "given"),
+    [
+        (helper.make_node("DictVectorizer", ["d"], ["v"], domain=ML,
+                          string_vocabulary=["b", "a", "c=x"]), 8, 1, {"a": 2.5, "c=x": -1.0}),
+        (helper.make_node("DictVectorizer", ["d"], ["v"], domain=ML,
+                          int64_vocabulary=[7, 3, 5]), 7, 1, {5: 2.5, 7: 1.0}),
+        (helper.make_node("CastMap", ["d"], ["v"], domain=ML, map_form="SPARSE", max_map=3),
+         7, 1, {2: 4.0, 0: 0.5}),
+    ],
+)  # fmt: skip
+def test_inputs_that_are_dictionaries_are_rows_with_named_columns(node, key, value, given):
+    mul = helper.make_node("Mul", ["v", "two"], ["y"])
+    proto = model([node, mul], {"d": ("float32", (1, 3))}, ["y"], opset=17)
+    proto.opset_import.append(helper.make_opsetid(ML, 2))
+    proto.graph.initializer.append(helper.make_tensor("two", 1, [1], [2.0]))
+    proto.graph.input[0].type.map_type.key_type = key
+    proto.graph.input[0].type.map_type.value_type.tensor_type.elem_type = value
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"d": given})[0]
+    made = tvm.compile(proto, quiet=True)
+    unknown = "nobody" if key == 8 else 99
+    for call in (made(given), made(d=given), made([given]), made({"d": {**given, unknown: 3.0}})):
+        np.testing.assert_array_equal(call, want)
+    assert made([given, {}]).shape == (2, 3)
+    assert made.check()
+
+
 def test_texts_that_are_read_are_refused():
     nodes = [
         helper.make_node("LinearClassifier", ["x"], ["found", "s"], domain=ML,
@@ -250,6 +316,44 @@ def test_texts_that_are_read_are_refused():
     ]  # fmt: skip
     with pytest.raises(SlipwayError, match=r"labels are texts.*train it with numbers"):
         relay.frontend.from_onnx(with_texts(nodes, ["label"]))
+
+
+@pytest.mark.parametrize("together", [0, 1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_trees_of_two_tables(dtype, together):
+    """TreeEnsemble of ONNX 1.16: all modes, sets of values, missing ones, a tree that is a leaf."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+    def tensor(values, of=kind):
+        return helper.make_tensor("t", of, [len(values)], values)
+
+    # Two trees: seven nodes of every mode in a row, and one whose ways end in the same leaf.
+    count = 7
+    attributes = {
+        "nodes_modes": tensor([*range(count), 0], 2), "nodes_featureids": [0, 1, 2, 3, 4, 0, 1, 0],
+        "nodes_splits": tensor([0.5, -0.1, 0.3, 0.0, 2.0, -2.0, 0.0, 0.0]),
+        "nodes_truenodeids": [*range(count), 8], "nodes_trueleafs": [1] * 8,
+        "nodes_falsenodeids": [1, 2, 3, 4, 5, 6, 7, 8], "nodes_falseleafs": [0] * 6 + [1, 1],
+        "nodes_missing_value_tracks_true": [0, 1, 0, 0, 1, 0, 0, 0],
+        "membership_values": tensor([1.0, 2.0, 5.0, np.nan]), "tree_roots": [0, 7],
+        "leaf_targetids": [0, 1, 0, 1, 0, 1, 0, 1, 1], "n_targets": 2,
+        "leaf_weights": tensor([1.5, -2.0, 3.0, 0.25, 5.0, -6.0, 7.0, 8.0, 0.5]),
+        "aggregate_function": together,
+    }  # fmt: skip
+    node = helper.make_node("TreeEnsemble", ["x"], ["y"], domain=ML, **attributes)
+    rows = np.array(
+        [[9, 9, -9, -9, b, c, d] for b in (2, 3) for c in (-2, 0) for d in (1, 5, 6)], dtype
+    )
+    rows = np.concatenate([np.roll(rows, 3, 1)[:, 2:], RNG.standard_normal((20, 5))]).astype(dtype)
+    rows[3:6, 1] = rows[8, 4] = np.nan
+    proto = model([node], {"x": ("float32", rows.shape)}, ["y"], opset=21)
+    proto.graph.input[0].type.tensor_type.elem_type = kind
+    proto.graph.output[0].type.tensor_type.elem_type = kind
+    proto.opset_import.append(helper.make_opsetid(ML, 5))
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": rows})[0]
+    got = interpret(relay.frontend.from_onnx(proto)[0], x=rows)
+    assert got.dtype == want.dtype == dtype
+    np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_what_comes_before_a_model():

@@ -62,6 +62,26 @@ static inline const char *{prefix}_{c_name}_label(uint32_t index) {{
 }}
 """
 
+# Text by text, as no other header is needed for it.
+_POSITION = """\
+/** The number of a text that {c_name} takes, -1 for one that the model does not know. */
+static inline int64_t {prefix}_{c_name}_of_text(const char *text) {{
+  static const char *const texts[{count}] = {{
+{rows}
+  }};
+  for (uint32_t i = 0u; i < {count}u; ++i) {{
+    uint32_t at = 0u;
+    while ((text[at] == texts[i][at]) && (text[at] != '\\0')) {{
+      ++at;
+    }}
+    if (text[at] == texts[i][at]) {{
+      return (int64_t)i;
+    }}
+  }}
+  return -1;
+}}
+"""
+
 
 def is_quantized(port: Port) -> bool:
     """Whether the elements are integers of at most 16 bits with one scale for all."""
@@ -90,6 +110,7 @@ def converters(parts: ProgramParts) -> str:
     if len(quantized) == 1 and quantized[0].c_name != "input":
         port = quantized[0]
         texts.append(_ALIAS.format(ty=_type(port), prefix=prefix, c_name=port.c_name))
+    texts += [_table(_POSITION, port, prefix) for port in program.inputs if port.meaning.labels]
     for port in program.outputs:
         if is_quantized(port):
             texts.append(
@@ -102,13 +123,14 @@ def converters(parts: ProgramParts) -> str:
                 )
             )
         if port.meaning.labels:
-            rows = [f"      {c_string(label)}," for label in port.meaning.labels]
-            texts.append(
-                _LABEL.format(
-                    prefix=prefix, c_name=port.c_name, count=len(rows), rows="\n".join(rows)
-                )
-            )
+            texts.append(_table(_LABEL, port, prefix))
     return "".join(f"\n{text}" for text in texts)
+
+
+def _table(form: str, port: Port, prefix: str) -> str:
+    """Return a function that looks into the list of a port's texts."""
+    rows = [f"      {c_string(label)}," for label in port.meaning.labels]
+    return form.format(prefix=prefix, c_name=port.c_name, count=len(rows), rows="\n".join(rows))
 
 
 def c_string(text: str) -> str:

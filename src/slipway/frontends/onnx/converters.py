@@ -32,8 +32,8 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     (
         "activation", "arithmetic", "block_weights", "control", "conv", "create", "einsum",
         "indexing", "linalg", "matmul", "microsoft", "ml.arithmetic", "ml.linear",
-        "ml.support_vectors", "ml.trees",
-        "norm", "pool", "pool_indices", "quant", "random", "recurrent", "reduce", "regions",
+        "ml.support_vectors", "ml.tree_ensemble", "ml.trees", "norm",
+        "pool", "pool_indices", "quant", "random", "recurrent", "reduce", "regions",
         "resize", "sequences", "shape", "signal", "training", "transformer",
     ),
 )  # fmt: skip

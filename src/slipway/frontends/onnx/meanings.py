@@ -43,7 +43,7 @@ def port_meanings(
 ) -> tuple[dict[str, Meaning], list[Meaning | None]]:
     """Return the meanings of a model's inputs by name, and of its outputs in order.
 
-    `texts` are the classes of outputs whose numbers or columns stand for texts.
+    `texts` are the classes of tensors whose numbers or columns stand for texts.
     """
     graph = proto.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -51,7 +51,7 @@ def port_meanings(
         if node.op_type == "Constant":
             constants.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
     declared = {info.name for info in graph.input}
-    inputs: dict[str, Meaning] = {}
+    inputs = {name: Meaning(labels=texts[name]) for name in declared & texts.keys()}
     made: dict[str, Meaning] = {}
 
     def affine(node: Any, scale_at: int, zero_at: int) -> Meaning | None:

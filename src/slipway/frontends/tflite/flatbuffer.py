@@ -35,7 +35,7 @@ _DTYPES = {
 class Flatbuffer:
     """The bytes of a file, read with bounds."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | bytearray) -> None:
         self.data = data
 
     def scalar(self, position: int, kind: str) -> Any:

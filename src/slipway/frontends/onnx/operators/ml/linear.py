@@ -135,7 +135,11 @@ def labels_of(node: NodeView, names: tuple[str, str]) -> np.ndarray[Any, Any]:
 
 def transformed(node: NodeView, scores: Any) -> Any:
     """Return scores as `post_transform` wants them."""
-    kind = node.attr("post_transform", "NONE")
+    return post_transformed(node, scores, node.attr("post_transform", "NONE"))
+
+
+def post_transformed(node: NodeView, scores: Any, kind: str) -> Any:
+    """Return scores as a transform of that name wants them."""
     if kind == "NONE":
         return scores
     if kind == "LOGISTIC":

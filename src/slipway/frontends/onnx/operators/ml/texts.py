@@ -1,7 +1,8 @@
-"""Classes whose names are texts: the graph computes with their positions in one list of names.
+"""Classes and inputs that are texts: the graph computes with positions in one list of names.
 
 No tensor holds texts.  A classifier's are a list of its own or a constant that an index chooses
-from; what chooses, moves or compares them does the same with numbers, one for each text.
+from; what chooses, moves or compares them does the same with numbers, one for each text.  An
+input of texts takes the positions of those that the model knows, and -1 for any other.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _STRING, _INT64 = 8, 7  # of TensorProto.DataType
-_STRINGS, _INTS = 8, 7  # of AttributeProto.AttributeType
+_INT, _TENSOR, _INTS = 2, 4, 7  # of AttributeProto.AttributeType
 _DOMAIN = "ai.onnx.ml"
 # Operators whose result has the texts that one of their inputs has, at any place.
 _MOVES = {
     "ArrayFeatureExtractor", "Gather", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten",
-    "Transpose", "Concat", "Where", "Slice", "Expand",
+    "Transpose", "Concat", "Where", "Slice", "Expand", "Split",
 }  # fmt: skip
 _COMPARES = {"Equal"}
 # Operator -> (its list of texts, what stands for it, whether it is what the operator gives).
@@ -28,7 +29,13 @@ _LISTS = {
         ("keys_strings", "keys_int64s", False),
         ("values_strings", "values_int64s", True),
     ),
+    "OneHotEncoder": (("cats_strings", "cats_int64s", False),),
+    "TfIdfVectorizer": (("pool_strings", "pool_int64s", False),),
 }
+# Those of them whose list is of texts that an input has: they take no numbers for them.
+_READS = {"LabelEncoder": "keys_strings", "OneHotEncoder": "cats_strings",
+          "TfIdfVectorizer": "pool_strings"}  # fmt: skip
+_DOMAINS = {"TfIdfVectorizer": ""}  # of the others it is ai.onnx.ml
 
 
 def without_texts(proto: Any) -> tuple[Any, Mapping[str, tuple[str, ...]]]:
@@ -37,6 +44,7 @@ def without_texts(proto: Any) -> tuple[Any, Mapping[str, tuple[str, ...]]]:
     It is the same model where it has none, or where an operator does more with one than to choose,
     move or compare it.  Dictionaries of the classes' scores (ZipMap) are the scores.
     """
+    proto = _without_mappers(proto)
     graph = proto.graph
     zips = {n.output[0]: _lists(n) for n in graph.node if _is(n, "ZipMap") and n.output}
     texts = dict.fromkeys(_texts(graph))
@@ -60,7 +68,7 @@ def without_texts(proto: Any) -> tuple[Any, Mapping[str, tuple[str, ...]]]:
             node.op_type, node.domain = "Identity", ""
             del node.attribute[:]
         _renumber(node, numbers)
-    for info in (*made.graph.output, *made.graph.value_info):
+    for info in (*made.graph.input, *made.graph.output, *made.graph.value_info):
         if info.name in zips:
             info.ClearField("type")
         elif info.name in textual:
@@ -78,21 +86,66 @@ def _is(node: Any, kind: str) -> bool:
     return bool(node.domain == _DOMAIN and node.op_type == kind)
 
 
+def _without_mappers(proto: Any) -> Any:
+    """Return the model with a LabelEncoder for each CategoryMapper, which goes both ways."""
+    if not any(_is(node, "CategoryMapper") for node in proto.graph.node):
+        return proto
+    made = type(proto)()
+    made.CopyFrom(proto)
+    textual = _inputs(made.graph)
+    for node in made.graph.node:
+        if not _is(node, "CategoryMapper"):
+            if set(node.input) & textual and node.op_type in _MOVES:
+                textual.update(node.output)
+            continue
+        to_numbers = node.input[0] in textual
+        if not to_numbers:
+            textual.update(node.output)
+        keys, values = ("keys", "values") if to_numbers else ("values", "keys")
+        renamed = {"cats_strings": f"{keys}_strings", "cats_int64s": f"{values}_int64s"}
+        unused = "default_string" if to_numbers else "default_int64"
+        kept = [a for a in node.attribute if a.name != unused]
+        if not to_numbers and all(a.name != "default_string" for a in kept):
+            kept.append(type(node.attribute[0])(name="default_string", s=b"_Unused", type=3))
+        node.op_type = "LabelEncoder"
+        for attribute in kept:
+            attribute.name = renamed.get(attribute.name, attribute.name)
+        _replace(node, kept)
+    return made
+
+
+def _replace(node: Any, attributes: Sequence[Any]) -> None:
+    copies = [type(a).FromString(a.SerializeToString()) for a in attributes]
+    del node.attribute[:]
+    node.attribute.extend(copies)
+
+
+def _inputs(graph: Any) -> set[str]:
+    """Return the names of inputs that are texts."""
+    held = {tensor.name for tensor in graph.initializer}
+    return {
+        info.name
+        for info in graph.input
+        if info.name not in held and info.type.tensor_type.elem_type == _STRING
+    }
+
+
 def _tensors(graph: Any) -> Iterator[Any]:
     """Yield the constants that hold texts."""
     for tensor in graph.initializer:
         if tensor.data_type == _STRING:
             yield tensor
     for node in graph.node:
-        if node.op_type == "Constant" and not node.domain:
+        if (node.op_type == "Constant" and not node.domain) or _is(node, "LabelEncoder"):
             for attribute in node.attribute:
-                if attribute.name == "value" and attribute.t.data_type == _STRING:
+                if attribute.type == _TENSOR and attribute.t.data_type == _STRING:
                     yield attribute.t
 
 
 def _lists(node: Any) -> dict[str, list[bytes]]:
     """Return the node's lists of texts by attribute, without empty ones."""
-    wanted = {row[0] for row in _LISTS.get(node.op_type, ()) if node.domain == _DOMAIN}
+    domain = _DOMAINS.get(node.op_type, _DOMAIN)
+    wanted = {row[0] for row in _LISTS.get(node.op_type, ()) if node.domain == domain}
     found = {a.name: list(a.strings) for a in node.attribute if a.name in wanted}
     return {name: texts for name, texts in found.items() if texts}
 
@@ -110,9 +163,13 @@ def _texts(graph: Any) -> Iterator[bytes]:
 def _textual(graph: Any) -> set[str] | None:
     """Return the names of tensors that hold texts; None where one is used as a text."""
     found = {tensor.name for tensor in graph.initializer if tensor.data_type == _STRING}
+    found |= _inputs(graph)
     for node in graph.node:
         read = [name for name in node.input if name in found]
-        encodes = _is(node, "LabelEncoder") and "keys_strings" in _lists(node)
+        held = {
+            a.name for a in node.attribute if a.type == _TENSOR and a.t.data_type == _STRING
+        } & {"value", "keys_tensor", "values_tensor"}
+        encodes = _READS.get(node.op_type, "") in _lists(node) or "keys_tensor" in held
         if encodes and not read:
             return None  # numbers have no such keys
         moves = node.op_type in _MOVES and node.domain in ("", _DOMAIN)
@@ -121,11 +178,10 @@ def _textual(graph: Any) -> set[str] | None:
         gives = any(
             name in _lists(node) and is_given for name, _, is_given in _LISTS.get(node.op_type, ())
         )
-        held = node.op_type == "Constant" and any(
-            a.name == "value" and a.t.data_type == _STRING for a in node.attribute
-        )
-        if node.output and (gives or held or (read and moves)):
-            found.add(node.output[0])
+        if gives or held - {"keys_tensor"}:
+            found.update(node.output[:1])
+        elif read and moves:
+            found.update(node.output)
     return found
 
 
@@ -141,6 +197,6 @@ def _renumber(node: Any, numbers: Mapping[bytes, int]) -> None:
     if "values_strings" in own:
         for attribute in node.attribute:
             if attribute.name == "default_string":
-                attribute.name, attribute.type = "default_int64", 2
+                attribute.name, attribute.type = "default_int64", _INT
                 attribute.i = numbers[attribute.s]
                 attribute.ClearField("s")

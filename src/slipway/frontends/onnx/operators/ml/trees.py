@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,65 +27,37 @@ _MODES = {
     "BRANCH_LEQ": relay.less_equal, "BRANCH_LT": relay.less, "BRANCH_GTE": relay.greater_equal,
     "BRANCH_GT": relay.greater, "BRANCH_EQ": relay.equal, "BRANCH_NEQ": relay.not_equal,
 }  # fmt: skip
+MEMBER = "BRANCH_MEMBER"
 MAX_DEPTH = 256
+Array = np.ndarray[Any, Any]
 
 
+@dataclass
 class Trees:
-    """The nodes of all trees in one table; a leaf leads to itself."""
+    """The nodes of all trees in one table; a leaf leads to itself.
 
-    def __init__(self, node: NodeView, targets: str, count: int) -> None:
-        self.node = node
+    A node sends a row on to `yes` where its feature is related to the limit by the mode, else to
+    `no`. A leaf gives each target its weight; `says` is whether it has one. `members` are the sets
+    of values, padded with NaN, of nodes of the mode BRANCH_MEMBER.
+    """
 
-        def ints(name: str) -> np.ndarray[Any, Any]:
-            return np.array(node.attr(name, ()), np.int64)
+    node: NodeView
+    modes: Array
+    features: Array
+    limits: Array
+    missing: Array
+    yes: Array
+    no: Array
+    roots: Array
+    weights: Array
+    says: Array
+    members: Array | None = None
 
-        trees, ids = ints("nodes_treeids"), ints("nodes_nodeids")
-        self.features, self.limits = ints("nodes_featureids"), numbers_of(node, "nodes_values")
-        self.modes = np.array(node.attr("nodes_modes", ()))
-        self.missing = ints("nodes_missing_value_tracks_true").astype(bool)
-        yes, no = ints("nodes_truenodeids"), ints("nodes_falsenodeids")
-        lengths = {each.size for each in (trees, ids, self.features, self.limits, yes, no)}
-        if lengths != {self.modes.size} or not trees.size or self.missing.size not in (0, ids.size):
-            raise node.unsupported(f"lists of its nodes have {sorted(lengths)} entries")
-        self.missing = self.missing if self.missing.size else np.zeros(ids.size, bool)
-        unknown = {*self.modes} - {"LEAF", *_MODES}
-        if unknown:
-            raise node.unsupported(f"nodes of the mode {', '.join(sorted(unknown))}")
-        position = {key: at for at, key in enumerate(zip(trees, ids, strict=True))}
-        itself = np.arange(ids.size)
-        leaf = self.modes == "LEAF"
+    def __post_init__(self) -> None:
+        self.features = np.where(self.modes == "LEAF", 0, self.features)
+        self.depth = self._depth(self.modes == "LEAF")
 
-        def following(to: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            try:
-                return np.array(
-                    [
-                        at if end else position[tree, number]
-                        for at, tree, number, end in zip(itself, trees, to, leaf, strict=True)
-                    ]
-                )
-            except KeyError as error:
-                raise node.unsupported(f"there is no node (tree, number) {error}") from None
-
-        self.yes, self.no = following(yes), following(no)
-        self.features = np.where(leaf, 0, self.features)
-        self.roots = np.array([np.flatnonzero(trees == tree)[0] for tree in dict.fromkeys(trees)])
-        self.depth = self._depth(leaf)
-        self.weights = np.zeros((ids.size, count), np.float32)
-        self.says = np.zeros((ids.size, count), bool)  # whether a leaf has a weight for a target
-        parts = zip(
-            ints(f"{targets}_treeids"), ints(f"{targets}_nodeids"), ints(f"{targets}_ids"),
-            numbers_of(node, f"{targets}_weights"), strict=True,
-        )  # fmt: skip
-        try:
-            for tree, number, target, weight in parts:
-                if not 0 <= target < count:
-                    raise node.unsupported(f"{targets}_ids has {target}, and there are {count}")
-                self.weights[position[tree, number], target] += weight
-                self.says[position[tree, number], target] = True
-        except KeyError as error:
-            raise node.unsupported(f"there is no node (tree, number) {error}") from None
-
-    def _depth(self, leaf: np.ndarray[Any, Any]) -> int:
+    def _depth(self, leaf: Array) -> int:
         """Return how many steps lead from the roots to all leaves."""
         here, steps = np.unique(self.roots), 0
         while not leaf[here].all():
@@ -118,10 +91,16 @@ class Trees:
                 table = table.astype(np.int32) if table.dtype == np.int64 else table
                 return relay.take(const(table), at, mode="fast")
 
+            def holding(mode: str, value: Any, of: Any = of, at: Any = at) -> Any:
+                if mode != MEMBER:
+                    return _MODES[mode](value, of("limit"))
+                sets = relay.take(const(self.members), at, 0, mode="fast")
+                return relay.any(relay.equal(relay.expand_dims(value, 2), sets), 2)
+
             value = relay.gather(x, 1, of("feature"))
-            holds = _MODES[used[0]](value, of("limit"))
+            holds = holding(used[0], value)
             for mode in used[1:]:
-                holds = relay.where(of(mode), _MODES[mode](value, of("limit")), holds)
+                holds = relay.where(of(mode), holding(mode, value), holds)
             if self.missing.any():
                 nan = relay.logical_and(relay.isnan(value), of("missing"))
                 holds = relay.logical_or(holds, nan)
@@ -134,20 +113,76 @@ class Trees:
         return relay.take(const(self.weights), self.leaves(x), 0, mode="fast")
 
 
-_TOGETHER = {"SUM": relay.sum, "AVERAGE": relay.mean, "MIN": relay.min, "MAX": relay.max}
+def numbered_trees(node: NodeView, targets: str, count: int) -> Trees:
+    """Return the trees of an operator whose nodes are named by tree and number."""
+
+    def ints(name: str) -> Array:
+        return np.array(node.attr(name, ()), np.int64)
+
+    trees, ids = ints("nodes_treeids"), ints("nodes_nodeids")
+    features, limits = ints("nodes_featureids"), numbers_of(node, "nodes_values")
+    modes = np.array(node.attr("nodes_modes", ()))
+    missing = ints("nodes_missing_value_tracks_true").astype(bool)
+    yes, no = ints("nodes_truenodeids"), ints("nodes_falsenodeids")
+    lengths = {each.size for each in (trees, ids, features, limits, yes, no)}
+    if lengths != {modes.size} or not trees.size or missing.size not in (0, ids.size):
+        raise node.unsupported(f"lists of its nodes have {sorted(lengths)} entries")
+    unknown = {*modes} - {"LEAF", *_MODES}
+    if unknown:
+        raise node.unsupported(f"nodes of the mode {', '.join(sorted(unknown))}")
+    position = {key: at for at, key in enumerate(zip(trees, ids, strict=True))}
+    itself, leaf = np.arange(ids.size), modes == "LEAF"
+    weights = np.zeros((ids.size, count), np.float32)
+    says = np.zeros((ids.size, count), bool)
+
+    def following(to: Array) -> Array:
+        return np.array(
+            [
+                at if end else position[tree, number]
+                for at, tree, number, end in zip(itself, trees, to, leaf, strict=True)
+            ]
+        )
+
+    parts = zip(
+        ints(f"{targets}_treeids"), ints(f"{targets}_nodeids"), ints(f"{targets}_ids"),
+        numbers_of(node, f"{targets}_weights"), strict=True,
+    )  # fmt: skip
+    try:
+        yes, no = following(yes), following(no)
+        for tree, number, target, weight in parts:
+            if not 0 <= target < count:
+                raise node.unsupported(f"{targets}_ids has {target}, and there are {count}")
+            weights[position[tree, number], target] += weight
+            says[position[tree, number], target] = True
+    except KeyError as error:
+        raise node.unsupported(f"there is no node (tree, number) {error}") from None
+    missing = missing if missing.size else np.zeros(ids.size, bool)
+    roots = np.array([np.flatnonzero(trees == tree)[0] for tree in dict.fromkeys(trees)])
+    return Trees(node, modes, features, limits, missing, yes, no, roots, weights, says)
+
+
+AGGREGATES = {"SUM": relay.sum, "AVERAGE": relay.mean, "MIN": relay.min, "MAX": relay.max}
+
+
+def together(trees: Trees, x: Expr, how: str) -> Any:
+    """Return what the leaves of all trees give together, for each row and target."""
+    limit = {"MIN": np.inf, "MAX": -np.inf}.get(how)
+    if limit is not None:  # a leaf without a weight says nothing
+        trees.weights = np.where(trees.says, trees.weights, trees.weights.dtype.type(limit))
+    made = AGGREGATES[how](trees.parts(x), 1)
+    if limit is not None:
+        zero = const(np.zeros((), trees.weights.dtype))
+        made = relay.where(relay.isinf(made), zero, made)
+    return made
 
 
 @converter("ai.onnx.ml.TreeEnsembleRegressor")
 def tree_ensemble_regressor(node: NodeView) -> Any:
     """What the leaves of all trees give together."""
-    trees = Trees(node, "target", node.attr("n_targets", 1))
-    together = node.choice("aggregate_function", "SUM", _TOGETHER)
-    limit = {"MIN": np.inf, "MAX": -np.inf}.get(node.attr("aggregate_function", "SUM"))
-    if limit is not None:  # a leaf without a weight says nothing
-        trees.weights = np.where(trees.says, trees.weights, np.float32(limit))
-    made = together(trees.parts(rows_of(node)), 1)
-    if limit is not None:
-        made = relay.where(relay.isinf(made), const(0.0), made)
+    trees = numbered_trees(node, "target", node.attr("n_targets", 1))
+    how = node.attr("aggregate_function", "SUM")
+    node.choice("aggregate_function", "SUM", AGGREGATES)
+    made = together(trees, rows_of(node), how)
     base = numbers_of(node, "base_values")
     return transformed(node, relay.add(made, const(base)) if base.size else made)
 
@@ -156,7 +191,7 @@ def tree_ensemble_regressor(node: NodeView) -> Any:
 def tree_ensemble_classifier(node: NodeView) -> Any:
     """The class that the leaves of all trees give most, and what they give each."""
     labels = labels_of(node, ("classlabels_int64s", "classlabels_strings"))
-    trees = Trees(node, "class", labels.size)
+    trees = numbered_trees(node, "class", labels.size)
     scores = relay.sum(trees.parts(rows_of(node)), 1)
     base = numbers_of(node, "base_values")
     ids = np.unique(np.array(node.attr("class_ids", ()), np.int64))
