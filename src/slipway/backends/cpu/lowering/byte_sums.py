@@ -167,6 +167,6 @@ def _fitted(
             continue
         offset = (smallest + largest) // 2
         steps = (grid[0] * factors[0], grid[0] * factors[0] + offset, sums + offset)
-        if all(-(1 << BITS) <= s.min() and s.max() < 1 << BITS for s in steps):
+        if all(s.min() >= -(1 << BITS) and s.max() < 1 << BITS for s in steps):
             return factors, offset, shift
     return None
