@@ -36,4 +36,11 @@ NETWORKS = {
     "mobilevitv2_050": (timm("mobilevitv2_050"), image(128)),
     "swiftformer_xs": (timm("swiftformer_xs"), image(224)),
     "deit3_small": (timm("deit3_small_patch16_224"), image(224)),
+    "spnasnet_100": (timm("spnasnet_100"), image(128)),
+    "seresnext26t_32x4d": (timm("seresnext26t_32x4d"), image(96)),
+    "ecaresnet26t": (timm("ecaresnet26t"), image(128)),
+    "efficientnet_es": (timm("efficientnet_es"), image(128)),
+    "gcvit_xxtiny": (timm("gcvit_xxtiny"), image(224)),
+    "focalnet_tiny_srf": (timm("focalnet_tiny_srf"), image(224)),
+    "halonet26t": (timm("halonet26t"), image(256)),
 }

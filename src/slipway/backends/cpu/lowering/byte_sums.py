@@ -151,20 +151,22 @@ def _fitted(
     if shift < 1:
         return None
     whole = [round(s * 2.0**shift) for s in slopes]
-    near = range(-REACH, REACH + 1)
-    for i, j in sorted(((i, j) for i in near for j in near), key=lambda p: abs(p[0]) + abs(p[1])):
+    offsets = range(-REACH, REACH + 1)
+    for i, j in sorted(
+        ((i, j) for i in offsets for j in offsets), key=lambda p: abs(p[0]) + abs(p[1])
+    ):
         factors = [whole[0] + i, whole[1] + j]
         sums = grid[0] * factors[0] + grid[1] * factors[1]
         above, below = wanted > low, wanted < high
         if not above.any() or not below.any():
             return None
         # Every sum plus the offset lies in the step of the result; beyond the ends, anywhere.
-        least = int(((wanted << shift) - sums)[above].max())
-        most = int((((wanted + 1) << shift) - 1 - sums)[below].min())
-        if least > most:
+        smallest = int(((wanted << shift) - sums)[above].max())
+        largest = int((((wanted + 1) << shift) - 1 - sums)[below].min())
+        if smallest > largest:
             continue
-        offset = (least + most) // 2
-        ends = [int(sums.min()) + offset, int(sums.max()) + offset, offset]
-        if all(-(1 << BITS) <= e < 1 << BITS for e in ends):
+        offset = (smallest + largest) // 2
+        steps = (grid[0] * factors[0], grid[0] * factors[0] + offset, sums + offset)
+        if all(s.min() >= -(1 << BITS) and s.max() < 1 << BITS for s in steps):
             return factors, offset, shift
     return None

@@ -25,7 +25,7 @@ MOVE = {"int8": OFFSET, "uint8": -OFFSET}  # what is added to bytes of this sign
 
 def moved_bytes(function: Function) -> Function:
     """Return `function` with the same integers, its bytes moved where they are made."""
-    exprs = post_order(function, into_functions=False)
+    exprs: list[Any] = post_order(function, into_functions=False)
     readers: dict[int, list[Expr]] = {}
     for expr in exprs:
         for child in children(expr):
@@ -131,17 +131,17 @@ def _one_constant(expr: Any) -> Expr:
         return expr  # type: ignore[no-any-return]
     inner, outer = expr.args
     if not isinstance(outer, Constant):
-        return expr  # type: ignore[no-any-return]
+        return expr
     total = _added(expr)
     while is_call_of(inner, "add", "subtract") and isinstance(inner.args[1], Constant):
         total = total + _added(inner)
         inner = inner.args[0]
     if inner is expr.args[0]:
-        return expr  # type: ignore[no-any-return]
+        return expr
     total = total.astype(np.int32).astype(np.int64)  # sums wrap
     if not total.any() and inner.type == expr.type:
-        return inner  # type: ignore[no-any-return]
-    return op_registry.get("add")(inner, const(total.astype(np.int32)), span=expr.span)  # type: ignore[no-any-return]
+        return inner
+    return op_registry.get("add")(inner, const(total.astype(np.int32)), span=expr.span)
 
 
 def _added(call: Any) -> Any:

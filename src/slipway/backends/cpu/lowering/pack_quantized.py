@@ -288,6 +288,7 @@ def _column(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     """Return windows over an image of one column as those over an image of one row."""
     data, weight = call.args
     attrs: Any = call.attrs
+    assert isinstance(weight, Constant)
     if any(attrs.padding[1::2]) or attrs.strides[1] != 1:
         return None
     make: Any = op_registry.make

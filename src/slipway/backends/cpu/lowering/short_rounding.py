@@ -15,7 +15,7 @@ import numpy as np
 
 from slipway.backends.cpu.lowering.narrow_rescale import NAME, rescale_high
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Constant, Expr, Function
+from slipway.relay.expr import Constant, Expr, Function
 from slipway.relay.op_registry import const, is_call_of
 from slipway.relay.visit import post_order, rewrite
 from slipway.transform.graph.integers.channel_ranges import channel_ranges
@@ -28,9 +28,8 @@ MOST = 28  # of a shift to the right, whose offset leaves the product's high hal
 
 def short_rounding(function: Function) -> Function:
     """Return `function` with the same integers, rounded by one shift where that is possible."""
-    rescales = [
-        e for e in post_order(function.body, into_functions=False) if _is_double(e)
-    ]  # fmt: skip
+    exprs: list[Any] = post_order(function.body, into_functions=False)
+    rescales = [e for e in exprs if _is_double(e)]
     if not rescales:
         return function
     known = channel_ranges(function.body)
@@ -78,16 +77,17 @@ def _short(expr: Any, fits: set[tuple[int, ...]]) -> Expr | None:
 
 def _unsigned(clip: Any) -> Expr | None:
     """Return the clip to a zero point, or above, of numbers rounded as if none were below zero."""
-    inner, zero = clip.args[0], 0
+    inner: Any = clip.args[0]
+    zero = 0
     if is_call_of(inner, "add") and isinstance(inner.args[1], Constant):
         if inner.args[1].array.size != 1:
             return None
         inner, zero = inner.args[0], int(inner.args[1].array.reshape(()))
     if not is_call_of(inner, NAME) or not inner.attrs.away or clip.attrs.a_min < zero:
         return None
-    data, multiplier, offset, shift = inner.args
-    arrays = (multiplier.array, offset.array, shift.array)
-    made: Call = rescale_high(data, *arrays, inner)
+    operands: Any = inner.args
+    data, multiplier, offset, shift = operands
+    made = rescale_high(data, multiplier.array, offset.array, shift.array, inner)
     if inner is not clip.args[0]:
         made = op_registry.get("add")(made, clip.args[0].args[1], span=clip.args[0].span)
-    return op_registry.get("clip")(made, attrs=clip.attrs, span=clip.span)  # type: ignore[no-any-return]
+    return op_registry.get("clip")(made, attrs=clip.attrs, span=clip.span)

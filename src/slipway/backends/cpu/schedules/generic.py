@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from slipway.backends.cpu.knobs import (
 from slipway.backends.cpu.schedules.short_rows import short_row_lanes
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers
-from slipway.backends.stages import Loop, extent_of, fuse, inline_injective, shape_of, split
+from slipway.backends.stages import Loop, fuse, inline_injective, shape_of, split
 from slipway.backends.strategy import Problem, register_pattern
 from slipway.codegen.math.table import constants_of
 from slipway.ir.expr import Call, ProducerLoad
@@ -43,9 +44,10 @@ def schedule_elementwise_stage(
     """Schedule a stage without reduction: parallel outside, vectorised inside.
 
     What reads across memory is done in square tiles (see `transposition`).
-    All axes are one loop where every element is made of those at the same place.  Else the
-    innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
-    with it first, or it gets shorter vectors (see `short_rows`).
+    All axes are one loop where every element is made of those at the same place, and so are
+    neighbours that nothing tells apart (`fused_neighbours`).  The innermost is cut into vectors; if
+    it is shorter than one, the loops around it are fused with it first, or it gets shorter vectors
+    (see `short_rows`).
     """
     knobs = knobs or loop_knobs(target)
     stage = schedule[tensor]
@@ -59,10 +61,16 @@ def schedule_elementwise_stage(
     reading = reading_of(schedule, tensor, target)
     if lanes > 1 and reading.flat:
         loops = [fuse(stage, loops)]
+    else:
+        loops = [
+            fuse(stage, loops[first:end]) if end - first > 1 else loops[first]
+            for first, end in fused_neighbours(schedule, tensor)
+        ]
     inner = loops.pop()
-    row = extent_of(stage.op.axis[-1])
+    row = inner.extent
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
-    short = 0 if reading.flat else short_row_lanes(schedule, tensor, target, lanes)
+    is_row = inner.axis is stage.op.axis[-1]
+    short = short_row_lanes(schedule, tensor, target, lanes) if is_row else 0
     if short:
         steps, inner = split(stage, inner, short)
         stage.unroll(steps.axis)
@@ -129,6 +137,67 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
         todo.append((node, op, True))
         todo.extend((part, its, False) for part, its in below[key])
     return Reading(sum(sizes[id(b), id(op)] for b, op in roots), flat, along)
+
+
+def fused_neighbours(schedule: te.Schedule, tensor: te.Tensor) -> list[tuple[int, int]]:
+    """Return runs of axes that are one loop without taking it apart, as first and end.
+
+    Each read has all axes of a run one after the other, of the same extents, or none of them, and
+    nothing else asks for one: channels of blocks are a run of their own, lines and columns another.
+    """
+    own, shape = list(schedule[tensor].op.axis), shape_of(tensor)
+    apart = [is_open(a) or is_open(b) for a, b in pairwise(shape)]
+    todo: list[tuple[Any, Any]] = [(b, schedule[tensor].op) for b in _bodies(tensor)]
+    seen: set[tuple[int, int]] = set()
+    while todo and not all(apart):
+        node, op = todo.pop()
+        if (id(node), id(op)) in seen:
+            continue
+        seen.add((id(node), id(op)))
+        numbers = {id(axis.var): number for number, axis in enumerate(op.axis)}
+        if id(node) in numbers:
+            _tell_apart(apart, numbers[id(node)])
+        elif isinstance(node, ProducerLoad):
+            given = shape_of(node.producer)
+            here = _positions(node.indices, numbers, apart)
+            for axis in range(len(apart)):
+                at, after = here.get(axis), here.get(axis + 1)
+                if at is None and after is None:
+                    continue
+                if at is None or after != at + 1 or given[at + 1] != shape[axis + 1]:
+                    apart[axis] = True
+            if schedule[node.producer].attach_type == "inline":
+                same = len(given) == len(shape) and all(
+                    here.get(a) == a or given[a] == shape[a] == 1 for a in range(len(own))
+                )
+                if not same:
+                    return [(a, a + 1) for a in range(len(own))]  # of other axes than these
+                todo += [(body, node.producer.op) for body in _bodies(node.producer)]
+        else:
+            todo += [(child, op) for child in children(node)]
+    ends = [axis + 1 for axis, split_here in enumerate(apart) if split_here]
+    return list(zip([0, *ends], [*ends, len(own)], strict=True))
+
+
+def _positions(
+    indices: Sequence[Any], numbers: dict[int, int], apart: list[bool]
+) -> dict[int, int]:
+    """Return which index each axis is; one that is a part of an index is told apart."""
+    found: dict[int, int] = {}
+    for position, index in enumerate(indices):
+        if id(index) in numbers and numbers[id(index)] not in found:
+            found[numbers[id(index)]] = position
+            continue
+        for node in walk(index):
+            if id(node) in numbers:
+                _tell_apart(apart, numbers[id(node)])
+    return found
+
+
+def _tell_apart(apart: list[bool], axis: int) -> None:
+    for pair in (axis - 1, axis):
+        if 0 <= pair < len(apart):
+            apart[pair] = True
 
 
 def _weight(node: Any, target: Target) -> int:
