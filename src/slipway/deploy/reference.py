@@ -87,7 +87,9 @@ def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:
     texts = texts_of(load_model(model)) if textual or tables or worded else {}
 
     def run(arrays: Mapping[str, Array]) -> Sequence[Any]:
-        own = {name: np.array([*texts[name], ""], object)[arrays[name]] for name in textual}
+        own: dict[str, Any] = {
+            name: np.array([*texts[name], ""], object)[arrays[name]] for name in textual
+        }
         for name in tables:
             keys = map(int, texts[name]) if kinds[name].startswith("map(int") else texts[name]
             own[name] = dict(zip(keys, arrays[name][0].tolist(), strict=True))

@@ -102,8 +102,8 @@ class Redactor:
         text = re.sub(r"(?<=/home/)[^/\s:\"']+|(?<=/Users/)[^/\s:\"']+", self._person, text)
         for name, shown in ((self._user, "[user]"), (self._host, "[host]")):
             if len(name) >= _LEAST_NAME and name.lower() not in _COMMON:
-                pattern = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
-                text, count = re.subn(pattern, shown, text)
+                word = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+                text, count = re.subn(word, shown, text)
                 self._count(f"name of the {shown[1:-1]}", count)
         return text
 
