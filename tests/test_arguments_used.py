@@ -102,6 +102,23 @@ ALLOWED = {
     "the error names the output and the place",
     ("meta_schedule/relay_integration.py", "extracted_tasks_to_tune_contexts", "seed"):
         "a search begins alike each time",
+    ("auto_scheduler/_ffi_api.py", "SearchPolicyUtils*", "search_task"): "the state knows",
+    ("auto_scheduler/search_task.py", "KernelSearchTask.follow", "policy"): "called as a task's is",
+    ("meta_schedule/database.py", "JSONDatabase.query_tuning_record", "workload_name"): "a label",
+    ("meta_schedule/postproc.py", "Postproc.apply", "sch"): "called as others are",
+    ("meta_schedule/schedule_rule.py", "InlineConstantScalars.apply", "block"): "as others are",
+    ("meta_schedule/schedule_rule.py", "AutoInline.__init__",
+     "into_producer inline_const_tensor require_injective require_ordered"): "what can be, is",
+    ("meta_schedule/schedule_rule.py", "AddRFactor.__init__", "max_jobs_per_core"): "few results",
+    ("meta_schedule/schedule_rule.py", "MultiLevelTiling.__init__", "vector_load_lens"): "of GPUs",
+    ("meta_schedule/schedule_rule.py", "ParallelizeVectorizeUnroll.__init__", "unroll_explicit"):
+    "loops are unrolled in the loop language either way",
+    ("meta_schedule/search_strategy.py", "SearchStrategy.pre_tuning", "database cost_model"):
+    "the engine has both; a script's own loop tells what it measured",
+    ("meta_schedule/space_generator.py", "PySpaceGenerator.designs", "seed"): "as others are",
+    ("meta_schedule/space_generator.py", "SpaceGenerator.__init__", "mutator_probs"):
+    "neighbours are one step of one number away",
+    ("meta_schedule/tir_integration.py", "tune_tir", "mutator_probs"): "of a generator",
     ("auto_scheduler/compute_dag.py", "ComputeDAG.apply_steps_from_state", "layout_rewrite"):
     "tensors keep their layouts",
     ("auto_scheduler/cost_model.py", "XGBModel.__init__",

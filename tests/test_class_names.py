@@ -22,10 +22,11 @@ SHARED = {
     **dict.fromkeys(
         (
             "ApplyHistoryBest", "LocalBuilder", "LocalRunner", "LoggedTask",
-            "MeasureInput", "MeasureResult", "RPCRunner",
+            "MeasureInput", "MeasureResult", "RPCRunner", "CostModel", "RandomModel", "XGBModel",
         ),
         "of classic tuners",
     ),
+    "Mutator": "classic tir.stmt_functor.StmtMutator's base; and classic meta_schedule.mutator's",
     # One role in several places.
     "NodeView": "what a converter sees, of each model format",
     "GraphNode": "a step of a graph, while it is compiled and when it is loaded",

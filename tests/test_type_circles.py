@@ -26,6 +26,13 @@ PARTS_OF = {
         "slipway.ir.interpreter.expressions",
         "slipway.ir.interpreter.tiles",
     ),
+    # Rules and strategies of a script are told of the whole search, by classic TVM's methods.
+    "slipway.meta_schedule.tune_context": (
+        "slipway.meta_schedule.postproc",
+        "slipway.meta_schedule.schedule_rule",
+        "slipway.meta_schedule.search_strategy",
+        "slipway.meta_schedule.space_generator",
+    ),
     "slipway.rpc.array": ("slipway.rpc.batch",),
     "slipway.rpc.client": (
         "slipway.rpc.array",

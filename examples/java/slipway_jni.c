@@ -5,8 +5,11 @@
 #include <jni.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "slipway.h"
+
+#define MAX_NDIM 16
 
 #define NATIVE(type, name) JNIEXPORT type JNICALL Java_slipway_Model_##name
 
@@ -74,13 +77,12 @@ NATIVE(void, close)(JNIEnv *env, jclass type, jlong handle) {
   slw_model_close(model_of(handle));
 }
 
-NATIVE(jobjectArray, inputNames)(JNIEnv *env, jclass type, jlong handle) {
-  const jsize count = slw_model_num_inputs(model_of(handle));
+static jobjectArray names_of(JNIEnv *env, const slw_model *model, int32_t count,
+                             const char *(*name_of)(const slw_model *model, int32_t index)) {
   jclass text = (*env)->FindClass(env, "java/lang/String");
   jobjectArray names = (text != NULL) ? (*env)->NewObjectArray(env, count, text, NULL) : NULL;
-  (void)type;
   for (jsize i = 0; i < count && names != NULL; ++i) {
-    jstring name = (*env)->NewStringUTF(env, slw_model_input_name(model_of(handle), i));
+    jstring name = (*env)->NewStringUTF(env, name_of(model, i));
     if (name == NULL) {
       return NULL;
     }
@@ -88,6 +90,18 @@ NATIVE(jobjectArray, inputNames)(JNIEnv *env, jclass type, jlong handle) {
     (*env)->DeleteLocalRef(env, name);
   }
   return names;
+}
+
+NATIVE(jobjectArray, inputNames)(JNIEnv *env, jclass type, jlong handle) {
+  const slw_model *model = model_of(handle);
+  (void)type;
+  return names_of(env, model, slw_model_num_inputs(model), slw_model_input_name);
+}
+
+NATIVE(jobjectArray, outputNames)(JNIEnv *env, jclass type, jlong handle) {
+  const slw_model *model = model_of(handle);
+  (void)type;
+  return names_of(env, model, slw_model_num_outputs(model), slw_model_output_name);
 }
 
 NATIVE(jlongArray, shape)(JNIEnv *env, jclass type, jlong handle, jint index, jboolean is_input) {
@@ -101,22 +115,72 @@ NATIVE(jlongArray, shape)(JNIEnv *env, jclass type, jlong handle, jint index, jb
   return made;
 }
 
-static void set_input(JNIEnv *env, jlong handle, jstring name, jarray values, size_t item_bytes) {
+NATIVE(jstring, type)(JNIEnv *env, jclass type, jlong handle, jint index, jboolean is_input) {
+  const DLTensor *tensor = tensor_of(env, handle, index, is_input == JNI_TRUE);
+  char text[24];
+  (void)type;
+  if (tensor == NULL) {
+    return NULL;
+  }
+  slw_dtype_text(tensor->dtype, text, sizeof text);
+  return (*env)->NewStringUTF(env, text);
+}
+
+static int is_float32(const DLTensor *tensor) {
+  return tensor->dtype.code == kDLFloat && tensor->dtype.bits == 32;
+}
+
+/* Whether floats are what the input of that name takes; of an unknown one the runtime speaks. */
+static int takes_floats(JNIEnv *env, const slw_model *model, const char *name) {
+  for (int32_t i = 0; i < slw_model_num_inputs(model); ++i) {
+    const DLTensor *input = slw_model_input(model, i);
+    if ((name == NULL || strcmp(name, slw_model_input_name(model, i)) == 0) && input != NULL &&
+        !is_float32(input)) {
+      throw_error(env, "TypeError", "the input is not of float32: give its bytes");
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static void set_input(JNIEnv *env, jlong handle, jstring name, jarray values, size_t item_bytes,
+                      jlongArray shape) {
   const char *text = NULL;
   void *data;
   size_t size_bytes;
+  jlong extents[MAX_NDIM] = {0};
+  int64_t sizes[MAX_NDIM];
+  jsize ndim = 0;
   slw_status status = SLW_OK;
   if (values == NULL) {
     throw_error(env, "ValueError", "the values of an input are null");
     return;
   }
+  if (shape != NULL && (ndim = (*env)->GetArrayLength(env, shape)) > MAX_NDIM) {
+    throw_error(env, "ValueError", "a shape has at most 16 dimensions");
+    return;
+  }
+  if (shape != NULL) {
+    (*env)->GetLongArrayRegion(env, shape, 0, ndim, extents);
+  }
+  for (jsize i = 0; i < ndim; ++i) {
+    sizes[i] = extents[i];
+  }
   size_bytes = item_bytes * (size_t)(*env)->GetArrayLength(env, values);
   if (name != NULL && (text = (*env)->GetStringUTFChars(env, name, NULL)) == NULL) {
     return;
   }
+  if (item_bytes > 1 && !takes_floats(env, model_of(handle), text)) {
+    if (text != NULL) {
+      (*env)->ReleaseStringUTFChars(env, name, text);
+    }
+    return;
+  }
   data = (*env)->GetPrimitiveArrayCritical(env, values, NULL); /* no call to Java until released */
   if (data != NULL) {
-    status = slw_model_set_input(model_of(handle), text, data, size_bytes);
+    status = (shape == NULL) ? slw_model_set_input(model_of(handle), text, data, size_bytes)
+                             : slw_model_set_input_shaped(model_of(handle), text, data, size_bytes,
+                                                          sizes, ndim);
     (*env)->ReleasePrimitiveArrayCritical(env, values, data, JNI_ABORT);
   }
   if (text != NULL) {
@@ -127,19 +191,28 @@ static void set_input(JNIEnv *env, jlong handle, jstring name, jarray values, si
   }
 }
 
-NATIVE(void, setFloats)(JNIEnv *env, jclass type, jlong handle, jstring name, jfloatArray values) {
+NATIVE(void, setFloats)(JNIEnv *env, jclass type, jlong handle, jstring name, jfloatArray values,
+                        jlongArray shape) {
   (void)type;
-  set_input(env, handle, name, values, sizeof(jfloat));
+  set_input(env, handle, name, values, sizeof(jfloat), shape);
 }
 
-NATIVE(void, setBytes)(JNIEnv *env, jclass type, jlong handle, jstring name, jbyteArray values) {
+NATIVE(void, setBytes)(JNIEnv *env, jclass type, jlong handle, jstring name, jbyteArray values,
+                       jlongArray shape) {
   (void)type;
-  set_input(env, handle, name, values, 1);
+  set_input(env, handle, name, values, 1, shape);
 }
 
 NATIVE(void, run)(JNIEnv *env, jclass type, jlong handle) {
   (void)type;
   if (slw_model_run(model_of(handle)) != SLW_OK) {
+    throw_last(env);
+  }
+}
+
+NATIVE(void, resetStates)(JNIEnv *env, jclass type, jlong handle) {
+  (void)type;
+  if (slw_model_reset_states(model_of(handle)) != SLW_OK) {
     throw_last(env);
   }
 }
@@ -151,7 +224,7 @@ NATIVE(jfloatArray, getFloats)(JNIEnv *env, jclass type, jlong handle, jint inde
   if (tensor == NULL) {
     return NULL;
   }
-  if (tensor->dtype.code != kDLFloat || tensor->dtype.bits != 32) {
+  if (!is_float32(tensor)) {
     throw_error(env, "TypeError", "the output is not of float32: take its bytes (getBytes)");
     return NULL;
   }

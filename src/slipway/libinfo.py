@@ -15,6 +15,11 @@ def find_crt_include_path() -> list[str]:
     return [str(native.CRT)]
 
 
+def find_cmake_path() -> list[str]:
+    """Return the folder of ``slipway-config.cmake``, for CMake's ``slipway_DIR``."""
+    return [str(native.CRT / "cmake")]
+
+
 def find_lib_path() -> list[str]:
     """Return the runtime library for this machine; compiled on first use if none came along."""
     return [str(native.host_runtime())]

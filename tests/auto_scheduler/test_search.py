@@ -184,14 +184,6 @@ def test_values_of_inputs_are_kept_in_files(tmp_path, monkeypatch):
         auto_scheduler.SearchTask(compute_dag=dag, target="llvm", task_inputs=["other"])
 
 
-def test_a_sketch_of_ones_own_is_taken_with_a_warning():
-    with pytest.warns(UserWarning, match="sketch rule 'mine' is not applied"):
-        rule = auto_scheduler.PreloadCustomSketchRule(lambda *_: 0, lambda *_: [], "mine")
-    task = auto_scheduler.SearchTask(func=matmul, args=(4, 4, 4), target="llvm")
-    policy = auto_scheduler.SketchPolicy(task, init_search_callbacks=[rule])
-    assert policy.generate_sketches()
-
-
 REFUSED = {
     "an unknown workload": (
         lambda: auto_scheduler.SearchTask(func="test/search/matmull", args=(1,), target="llvm"),

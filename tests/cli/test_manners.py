@@ -152,6 +152,8 @@ def test_numbers_that_json_has_not():
 
     text = json.dumps(run_values([np.array([np.nan, 1, np.inf])], 1), allow_nan=False)
     assert json.loads(text)["outputs"][0]["max"] == "nan"
+    whole = run_values([np.array([-128, 3, -128], "int8"), np.array([2**53 + 1])], 1)["outputs"]
+    assert [one["top"] for one in whole] == [[[1, 3]], [[0, 2**53 + 1]]]
 
 
 def test_completion_knows_commands_and_options():

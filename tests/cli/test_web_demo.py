@@ -69,6 +69,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def end_headers(self):
+        """A browser takes what is minutes old for fresh without asking, unless it is told."""
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
@@ -180,6 +185,24 @@ def detector(path):
     save(path, nodes, {"image": (real, (1, 3, 20, 20))}, out, size=np.array([1, 300, 4]))
 
 
+def chooser(path):
+    """Of a softmax the two largest and what they are, all chances, and what no index belongs to."""
+    real = onnx.TensorProto.FLOAT
+    rng = np.random.default_rng(5)
+    nodes = [
+        ("Flatten", ["sound"], ["flat"], {}),
+        ("MatMul", ["flat", "m"], ["raw"], {}),
+        ("Softmax", ["raw"], ["shares"], {}),
+        ("TopK", ["shares", "two"], ["largest", "kinds"], {}),
+        ("Sigmoid", ["raw"], ["chances"], {}),
+        ("LpNormalization", ["raw"], ["embedding"], {}),
+    ]
+    outputs = {"largest": (real, (1, 2)), "kinds": (onnx.TensorProto.INT64, (1, 2))}
+    outputs |= {"chances": (real, (1, 3)), "embedding": (real, (1, 3)), "raw": (real, (1, 3))}
+    weights = {"m": rng.standard_normal((12, 3)).astype("float32"), "two": np.array([2])}
+    save(path, nodes, {"sound": (real, (1, 12))}, outputs, **weights)
+
+
 def spectrogram(path):
     """A quantised softmax over shares of 0.25 and 0.75, of what is shaped almost like a picture.
 
@@ -204,8 +227,29 @@ def spectrogram(path):
     )
 
 
+def check_chooser(classes, outputs):
+    """Chances are what they are, in the order of the softmax, whose indices agree."""
+    lists = {classes[i]: classes[i + 1 : i + 7] for i in range(0, len(classes), 7)}
+    assert set(lists) == {"chances", "embedding", "raw"}
+    order = lists["raw"][::2]
+    assert lists["chances"][::2] == lists["embedding"][::2] == order
+    assert set(order) == {"owl", "wren", "lark"}
+    shares = [float(text.removesuffix(" %")) for text in lists["raw"][1::2]]
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+    assert "%" in lists["chances"][1]
+    assert "%" not in lists["embedding"][1]
+    first = [float(value) for value in outputs[outputs.index("largest") + 1].split(", ")]
+    assert [100 * value for value in first] == pytest.approx(shares[:2], abs=0.06)
+    assert outputs[outputs.index("kinds") + 1] == ", ".join(order[:2])
+
+
 def test_models_that_are_no_classifiers_of_pictures(browser, tmp_path):
-    for make, dims in ((detector, ()), (spectrogram, ("--dim", "n=1..4", "--dim", "t=9..49"))):
+    (tmp_path / "names.txt").write_text("owl\nwren\nlark\n\n")
+    for make, dims in (
+        (detector, ()),
+        (spectrogram, ("--dim", "n=1..4", "--dim", "t=9..49")),
+        (chooser, ("--labels", tmp_path / "names.txt")),
+    ):
         make(tmp_path / f"{make.__name__}.onnx")
         model, out = tmp_path / f"{make.__name__}.onnx", tmp_path / make.__name__
         assert run("web-demo", model, "-o", out, *dims) == 0
@@ -215,17 +259,21 @@ def test_models_that_are_no_classifiers_of_pictures(browser, tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for name, classes, outputs in (
-            # Scores of one dimension are classes, beside what else comes out.
-            ("detector", 10, ["boxes", "float32, 1 \u00d7 300 \u00d7 4", "int64, 1 \u00d7 300"]),
+            # The largest of each box: none of 300 is a class.
+            ("detector", "", ["boxes", "float32, 1 \u00d7 300 \u00d7 4", "int64, 1 \u00d7 300"]),
             ("spectrogram", "class 1\n75.0 %\nclass 0\n25.0 %", []),
+            # Lists of classes have a title each; the indices of the largest are called by name.
+            ("chooser", 7 + 7 + 7, ["largest", "kinds", "float32, 1 \u00d7 2"]),
         ):
             text = opened(browser, f"http://127.0.0.1:{server.server_port}/{name}/")
             wait_for(lambda text=text: text("state") == "ready")
             enabled = browser.find_element(By.ID, "file").is_enabled()
             assert enabled == (name == "detector")
             browser.find_element(By.ID, "random").click()
-            wait_for(lambda text=text: text("classes"))
+            wait_for(lambda text=text: "ms in this browser" in text("time"))
             shown = text("classes")
+            if name == "chooser":
+                check_chooser(shown.split("\n"), text("outputs").split("\n"))
             assert shown == classes or len(shown.split("\n")) == classes
             assert all(part in text("outputs") for part in outputs)
             assert bool(text("outputs")) == bool(outputs)
@@ -269,6 +317,8 @@ def test_slow_network_and_a_missing_model(served, browser):
 
 def test_wrong_options_are_refused(served, tmp_path, capsys):
     model = served[2]
+    (tmp_path / "few.txt").write_text("owl\nwren\n")
+    (tmp_path / "bytes.txt").write_bytes(b"\xe9tang")
     for words, said in (
         (["--target", "llvm"], "web/wasm"),
         (["--mean", "1,2"], "3 channels"),
@@ -276,6 +326,11 @@ def test_wrong_options_are_refused(served, tmp_path, capsys):
         (["--std", "0"], "not 0"),
         (["--scale", "0"], "more than 0"),
         (["--imagenet", "--std", "1"], "leave them out"),
+        (
+            ["--labels", tmp_path / "few.txt"],
+            "names 2 classes, and no output has a number for each",
+        ),
+        (["--labels", tmp_path / "bytes.txt"], "bytes.txt is no text in UTF-8"),
     ):
         assert run("web-demo", model, "-o", tmp_path / "no", *words) == 2
         assert said in capsys.readouterr().err

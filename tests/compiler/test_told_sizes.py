@@ -7,6 +7,7 @@ import pytest
 
 from slipway import relay
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TypeInferenceError
+from slipway.relay.interpret import interpret
 from slipway.runtime import cpu, load_module, opencl
 from slipway.runtime.graph.graph_executor import GraphModule, create
 from slipway.runtime.graph.graph_format import GraphTables
@@ -129,13 +130,45 @@ def test_what_is_refused():
         relay.sized(x, count, "found")
     with pytest.raises(TypeInferenceError, match="is found, which nothing bounds: give it an"):
         relay.sized(x, count, relay.Dim("found", 0))
-    state = relay.var("state", shape=(ROOM,))
-    number = relay.sum(relay.cast(relay.greater(state, relay.const(0.0)), "int32"))
-    body = state + relay.sum(relay.sized(state, number, size))
-    before = relay.var("before", shape=(ROOM,))
-    going = relay.Function([before], relay.less(relay.sum(before), relay.const(9.0)))
-    inside = relay.while_loop(going, relay.Function([state], relay.Tuple([body])), [x])[0]
-    with pytest.raises(LoweringError, match="is in a loop, where no size can be set"):
-        relay.build(relay.Function([x], inside), "llvm")
     with pytest.raises(TypeInferenceError, match="it is one integer"):
         relay.sized(x, x, size)
+
+
+def a_loop(other=None):
+    """Add what is positive, as long as the sum is below nine."""
+    state = relay.var("state", shape=(ROOM,))
+    size = relay.Dim("positive", 0, ROOM if other is None else other)
+
+    def number(least):
+        return relay.sum(relay.cast(relay.greater(state, relay.const(least)), "int32"))
+
+    some = relay.sized(relay.sort(state, is_ascend=False), number(0.0), size)
+    added = relay.sum(some) * relay.const(0.25) + relay.const(0.5)
+    if other is ROOM:
+        added = added + relay.sum(relay.sized(state, number(1.0), size))
+    before = relay.var("before", shape=(ROOM,))
+    going = relay.Function([before], relay.less(relay.sum(before), relay.const(9.0)))
+    x = relay.var("x", shape=(ROOM,))
+    body = relay.Function([state], relay.Tuple([state + added]))
+    return relay.Function([x], relay.while_loop(going, body, [x])[0])
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_sizes_in_loops(target):
+    module = GraphModule(relay.build(a_loop(), target)["default"](cpu()))
+    for seed in range(4):
+        x = np.random.default_rng(seed).uniform(-1, 0.6, ROOM).astype(np.float32)
+        module.run(x=x)
+        by_reference = interpret(a_loop(), x)
+        while x.sum() < 9:
+            x = x + np.float32(0.25) * x[x > 0].sum() + np.float32(0.5)
+        np.testing.assert_allclose(module.get_output(0).numpy(), x, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(by_reference, x, rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_in_loops_out_of_their_range():
+    module = GraphModule(relay.build(a_loop(4), "llvm")["default"](cpu()))
+    with pytest.raises(ExecutionError, match=r"out of the range .* positive in 0\.\.4"):
+        module.run(x=np.full(ROOM, 0.1, np.float32))
+    with pytest.raises(LoweringError, match="positive is that of two values"):
+        relay.build(a_loop(ROOM), "llvm")

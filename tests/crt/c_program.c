@@ -123,10 +123,62 @@ static void null_pointers(slw_model *model, float *out) {
   slw_module_release(NULL);
 }
 
+static void print_outputs(const slw_model *model) {
+  for (int32_t i = 0; i < slw_model_num_outputs(model); ++i) {
+    const DLTensor *output = slw_model_output(model, i);
+    float values[12];
+    int64_t count = 1;
+    printf(" [");
+    for (int32_t d = 0; d < output->ndim; ++d) {
+      printf("%s%d", (d > 0) ? " " : "", (int)output->shape[d]);
+      count *= output->shape[d];
+    }
+    printf("]");
+    if (slw_model_get_output(model, i, values, (size_t)count * sizeof values[0]) != SLW_OK) exit(14);
+    for (int64_t k = 0; k < count; ++k) printf(" %g", (double)values[k]);
+  }
+  printf("\n");
+}
+
+/* Sizes that inputs tell and that a run finds, and a state. */
+static void sizes(const char *path) {
+  static const float gain[15] = {1, -1, 2, 1, -1, 2, 1, -1, 2, 1, -1, 2, 1, -1, 2};
+  static const float x[15] = {1, 2, 3, -4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  slw_model *model = NULL;
+  const DLTensor *found;
+  if (slw_model_open(path, &model) != SLW_OK) tell(SLW_OK), exit(15);
+  found = slw_model_output(model, 1);
+  printf("%d %s %s %d\n", (int)slw_model_num_inputs(model), slw_model_input_name(model, 1),
+         slw_model_output_name(model, 0) != NULL ? "named" : "none", (int)found->shape[0]);
+  for (int64_t rows = 1; rows < 6; rows += 2) {
+    const int64_t shape[2] = {rows, 3};
+    const size_t bytes = 3U * (size_t)rows * sizeof x[0];
+    const slw_status status = slw_model_set_input_shaped(model, "x", x, bytes, shape, 2);
+    if (status != SLW_OK) {
+      tell(status);
+      break;
+    }
+    if (rows == 3) tell(slw_model_run(model)); /* gain has another number of rows yet */
+    if (slw_model_set_input(model, "gain", gain, bytes) != SLW_OK ||
+        slw_model_run(model) != SLW_OK) exit(16);
+    print_outputs(model);
+    if (found != slw_model_output(model, 1)) exit(17);
+  }
+  tell(slw_model_set_input(model, "x", x, 12));
+  tell(slw_model_set_input_shaped(model, "x", x, 12, (const int64_t[2]){2, 3}, 2));
+  tell(slw_model_set_input_shaped(model, "x", x, 12, (const int64_t[1]){3}, 1));
+  tell(slw_model_set_input_shaped(model, "x", x, 12, NULL, 2));
+  tell(slw_model_set_input_shaped(model, "total", x, 12, (const int64_t[1]){3}, 1));
+  if (slw_model_reset_states(model) != SLW_OK || slw_model_run(model) != SLW_OK) exit(18);
+  print_outputs(model);
+  tell(slw_model_reset_states(NULL));
+  slw_model_close(model);
+}
+
 int main(int argc, char **argv) {
   slw_model *model = NULL, *nothing = NULL;
   float in[3 * 8 * 8], out[4];
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   for (size_t i = 0; i < sizeof in / sizeof in[0]; ++i) in[i] = 1.0F;
   if (slw_model_open(argv[1], &model) != SLW_OK) return tell(SLW_OK), 1;
   printf("%d %s %d\n", (int)slw_model_num_inputs(model), slw_model_input_name(model, 0),
@@ -147,6 +199,7 @@ int main(int argc, char **argv) {
   tell(slw_model_open(argv[2], &nothing));
   slw_model_close(nothing);
   slw_model_close(model);
+  sizes(argv[3]);
   classic();
   backend();
   return 0;

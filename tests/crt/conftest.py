@@ -85,3 +85,24 @@ def model(tmp_path_factory):
     return SimpleNamespace(
         library=library, archive=archive, output=output, module=mod, params=params
     )
+
+
+@pytest.fixture(scope="session")
+def sized_model(tmp_path_factory):
+    """A model of one to four rows, which says which numbers are positive, and keeps their sum.
+
+    Its products of "x" and "gain" are the output "scaled", and the positive ones "found".
+    """
+    rows = relay.Dim("n", 1, 4)
+    x, gain = (relay.var(name, shape=(rows, 3)) for name in ("x", "gain"))
+    total = relay.var("total", shape=(3,))
+    scaled = x * gain
+    flat = relay.reshape(scaled, (-1,))
+    is_found = relay.cast(flat > relay.const(0.0), "int64")
+    order = relay.argsort(relay.negative(flat))
+    first = relay.sized(relay.take(flat, order), relay.sum(is_found), relay.Dim("k", 0, 12))
+    kept = total + relay.sum(scaled, axis=0)
+    outputs = relay.Tuple([scaled, relay.negative(relay.negative(first)), kept + kept, kept])
+    function = relay.Function([x, gain, total], outputs)
+    lib = relay.build(tvm.IRModule.from_expr(function), "llvm", state={"total": 3})
+    return lib.export_library(str(tmp_path_factory.mktemp("sized") / "sized.tar"))

@@ -25,7 +25,7 @@ def amalgamation(tmp_path_factory):
     return folder
 
 
-def test_two_files_run_a_model(compiler, amalgamation, model, tmp_path):
+def test_two_files_run_a_model(compiler, amalgamation, model, sized_model, tmp_path):
     """Under sanitizers, without a warning; each mistake gets its error, and nothing leaks."""
     damaged = tmp_path / "damaged.tar"
     content = bytearray(model.archive.read_bytes())
@@ -39,7 +39,7 @@ def test_two_files_run_a_model(compiler, amalgamation, model, tmp_path):
     assert done.returncode == 0, done.stderr
     expected = EXPECTED.format(empty="", scores=" ".join(f"{value:.6f}" for value in model.output))
     for path in (model.library, model.archive):
-        printed = foreign.run([program, path, damaged.name], cwd=tmp_path)
+        printed = foreign.run([program, path, damaged.name, sized_model], cwd=tmp_path)
         assert re.sub(r"is damaged: .*", "is damaged", printed) == expected
 
 
@@ -63,6 +63,18 @@ EXPECTED = """\
 0 0 1
 10 FileNotFoundError: cannot open no/such/file.so: No such file or directory. Check the path; export_library writes such files.
 11 ArtifactError: damaged.tar is damaged
+2 gain named 12
+ [1 3] 1 -2 6 [2] 6 1 [3] 2 -4 12
+14 ExecutionError: run: the input 'gain' does not have the sizes of what was set last: with them its shape is (3, 3). Set it so; inputs agree about a size.
+ [3 3] 1 -2 6 -4 -5 12 7 -8 18 [5] 18 12 7 6 1 [3] 10 -34 84
+14 ExecutionError: set_input: 'x' has shape (n, 3) in this model, got (5, 3): n is 1 to 4. Compile the model with a wider range for more.
+12 ExecutionError: input x is float32 of shape (3, 3), which takes 36 bytes, and 12 were given.
+12 ExecutionError: what is given for input x is float32 of shape (2, 3), which takes 24 bytes, and 12 were given.
+14 ExecutionError: set_input: 'x' has shape (n, 3) in this model, got (3,). Reshape it, or compile the model for that shape.
+1 TypeError: slw_model_set_input_shaped: the shape is a null pointer.
+10 ExecutionError: the model has no input 'total'. Its inputs are: 'x', 'gain'.
+ [3 3] 1 -2 6 -4 -5 12 7 -8 18 [5] 18 12 7 6 1 [3] 8 -30 72
+1 TypeError: slw_model_reset_states: the model is a null pointer.
 -1 ValueError: the global function 'my_add' is registered already; override it, or choose another name.
 7 0 1
 -1 TypeError: my_add takes two integers

@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from slipway import libinfo
 from slipway.toolchain import native
+from slipway.version import VERSION
 
 from . import foreign
 
@@ -182,3 +185,49 @@ def test_tvm_ffi_headers_in_the_same_file(compiler, tmp_path):
     )
     program = foreign.build_with_tvm_ffi(compiler, source, tmp_path / "both")
     foreign.run([program])
+
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.13)
+project(app LANGUAGES {languages})
+find_package(slipway {version} CONFIG REQUIRED)
+add_executable(app {source})
+target_compile_features(app PRIVATE cxx_std_14)
+target_link_libraries(app PRIVATE slipway::runtime)
+"""
+
+
+def configured(folder, *options, languages="C CXX", version=""):
+    folder.mkdir(exist_ok=True)
+    text = CMAKE.format(languages=languages, version=version, source=foreign.CPP / "cpp_program.cc")
+    (folder / "CMakeLists.txt").write_text(text)
+    command = [foreign.needed("cmake"), "-S", folder, "-B", folder / "build", *options]
+    command.append(f"-Dslipway_DIR={libinfo.find_cmake_path()[0]}")
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("kind", ["shared", pytest.param("compiled", marks=pytest.mark.long)])
+def test_a_project_of_cmake(model, tmp_path, kind):
+    options = [f"-DSLIPWAY_LIB_DIR={Path(libinfo.find_lib_path()[0]).parent}"]
+    options = options if kind == "shared" else []
+    done = configured(tmp_path, *options, version=VERSION)
+    assert done.returncode == 0, done.stderr
+    build = ["cmake", "--build", tmp_path / "build"]
+    done = subprocess.run(build, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(model.library.read_bytes()[:3000])
+    printed = foreign.run([tmp_path / "build" / "app", model.archive, damaged]).splitlines()
+    assert printed[-1] == "done"
+
+
+def test_mistakes_of_a_cmake_project_are_told(tmp_path):
+    lib = f"-DSLIPWAY_LIB_DIR={Path(libinfo.find_lib_path()[0]).parent}"
+    for options, about, said in (
+        ([], {"languages": "CXX"}, "write project(... LANGUAGES C CXX)"),
+        ([f"-DSLIPWAY_LIB_DIR={tmp_path}"], {}, "where no libslipway_runtime.so is"),
+        ([lib], {"version": "99.0"}, f"version: {VERSION}"),
+    ):
+        done = configured(tmp_path / said[:5].strip(), *options, **about)
+        assert done.returncode != 0
+        assert said in " ".join(done.stderr.split()), done.stderr

@@ -49,7 +49,7 @@ def write_crate(folder, name, kind, source, features=""):
     )
 
 
-def test_crate(cargo, model, tmp_path):
+def test_crate(cargo, model, sized_model, tmp_path):
     """Functions, arrays, a model, and every mistake, with the runtime compiled into the program."""
     crate = tmp_path / "crate"
     shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("target", "Cargo.lock"))
@@ -59,8 +59,9 @@ def test_crate(cargo, model, tmp_path):
     kinds = tmp_path / "kinds.tar"
     relay.build(tvm.IRModule.from_expr(both), "llvm").export_library(str(kinds))
     paths = {"SLIPWAY_TEST_MODEL": str(model.archive), "SLIPWAY_TEST_KINDS": str(kinds)}
+    paths["SLIPWAY_TEST_SIZES"] = str(sized_model)
     printed = cargo(crate, "test", **paths)
-    assert "6 passed; 0 failed; 0 ignored" in printed
+    assert "7 passed; 0 failed; 0 ignored" in printed
     assert "4 passed; 0 failed; 0 ignored" in printed
 
 

@@ -121,7 +121,7 @@ def test_functions_of_c_are_those_of_the_headers(repository):
     before, _, after = table.partition("| **errors** |")
     told = {name for name in re.findall(r"`(slw_\w+)\(", before) if returned[name] != "slw_status"}
     counts = {f"slw_model_num_{part}s" for part in ("input", "output")}
-    found = {f"slw_model_{part}" for part in ("input_name", "input", "output")}
+    found = {f"slw_model_{part}" for part in ("input_name", "output_name", "input", "output")}
     assert told == counts | found | {"slw_model_close"}
     texts = {"slw_error_kind", "slw_error_message", "slw_status_text", "slw_module_release"}
     assert {n for n in re.findall(r"`(slw_\w+)\(", after) if returned[n] != "slw_status"} == texts

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from slipway.relay import quantization as rule
-from slipway.relay.ops.qnn.rescale_high import _high_reference
+from slipway.relay.ops.qnn.rescale_high import RescaleHighAttrs, _high_reference
 
 PAGE = (Path(__file__).parents[2] / "docs" / "quantization.md").read_text(encoding="utf-8")
 RNG = np.random.default_rng(20)
@@ -75,7 +75,22 @@ def test_one_rounding_in_32_bits_is_that_in_64():
         shift = known["T"] - 32
         data = np.array(SUMS, np.int32)
         operands = (data, np.int32(known["m"]), np.int32(2 ** (shift - 1)), np.int32(shift))
-        assert _high_reference(None, *operands).tolist() == whole
+        assert _high_reference(RescaleHighAttrs(), *operands).tolist() == whole
+
+
+def test_two_roundings_in_32_bits_are_those_of_the_rule():
+    short = formula(r"sum << 2")
+    sums = [total for total in SUMS if abs(total) < 2**29] + [d - 20 for d in range(41)]
+    sums += [2**29 - 1, 1 - 2**29, *RNG.integers(-(2**29) + 1, 2**29, 200).tolist()]
+    for factor in (f for f in FACTORS if 2**-29 < f < 0.5):
+        known = numbers(factor)
+        made = [eval(short, {"sum": total}, known) for total in sums]
+        data = np.array(sums, np.int32)
+        found = rule.multiply_by_quantized_multiplier(data, known["m"], known["s"])
+        assert found.tolist() == made, factor
+        operands = (data << 2, known["m"], 2 ** known["right"] + 1, known["right"] + 1)
+        high = _high_reference(RescaleHighAttrs(2), *operands)
+        assert high.tolist() == made
 
 
 def test_factors_become_multipliers_as_the_page_says():

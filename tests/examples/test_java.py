@@ -32,6 +32,15 @@ def test_a_model_in_java(repository, tmp_path):
     function = relay.Function([x], relay.nn.softmax(relay.mean(x * x, axis=(2, 3))))
     lib = relay.build(tvm.IRModule.from_expr(function), "llvm")
     lib.export_library(str(tmp_path / "model.tar"))
+    x = relay.var("x", shape=(relay.Dim("n", 1, 4), 2), dtype="uint8")
+    flat = relay.reshape(x, (-1,))
+    is_found = flat > relay.const(3, "uint8")
+    order = relay.argsort(relay.cast(is_found, "int32"), is_ascend=False)
+    count = relay.sum(relay.cast(is_found, "int64"))
+    found = relay.sized(relay.take(flat, order), count, relay.Dim("k", 0, 8))
+    function = relay.Function([x], found + relay.const(0, "uint8"))
+    lib = relay.build(tvm.IRModule.from_expr(function), "llvm")
+    lib.export_library(str(tmp_path / "sized.tar"))
     example = repository / "examples" / "java"
     run(sys.executable, "-m", "slipway", "runtime", "--amalgamation", tmp_path)
     flags = ["-std=c11", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
@@ -42,15 +51,19 @@ def test_a_model_in_java(repository, tmp_path):
     classes.append(Path(__file__).parent / "Use.java")
     run(javac, "-Xlint:all", "-Werror", "-d", tmp_path, *classes)
     java = [home / "bin" / "java", "-Xcheck:jni", f"-Djava.library.path={tmp_path}"]
-    lines = run(*java, "-cp", tmp_path, "Use", tmp_path / "model.tar").splitlines()
+    lines = run(*java, "-cp", tmp_path, "Use", tmp_path / "model.tar", tmp_path / "sized.tar")
+    lines = lines.splitlines()
     assert lines[0].startswith("FileNotFoundError | ")
     assert lines[1] == "ValueError | ValueError: a model's path is null"
     assert lines[2] == "[1, 3, 8, 8][1, 3]"
     np.testing.assert_allclose(json.loads(lines[3]), np.full(3, 1 / 3), rtol=1e-6)
     assert lines[4] == "12"
     assert [line.split(" | ")[0] for line in lines[5:]] == [
-        "ExecutionError", "ExecutionError", "ValueError", "IndexError", "ValueError",
+        "ExecutionError", "ExecutionError", "ValueError", "IndexError", "ExecutionError",
+        "ValueError", "float32 1", "ValueError", "TypeError", "[0][]", "[2][4, 5]",
+        "ExecutionError",
     ]  # fmt: skip
+    assert "n is 1 to 4" in lines[-1]
 
 
 # What an NDK's clang is asked, by one that compiles for this machine alone.

@@ -10,7 +10,7 @@ from tests.llm.test_network import loaded
 
 from slipway.errors import ModelError, SlipwayError
 from slipway.llm.config import from_transformers
-from slipway.llm.gguf_file import GGUFFile
+from slipway.llm.gguf_file import BLOCKS, UNREAD, GGUFFile
 from slipway.llm.gguf_model import model_of, weights_of
 from slipway.llm.model import Source
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_gguf
@@ -55,13 +55,27 @@ def test_the_package_gguf_reads_the_same(llama):
         np.testing.assert_array_equal(np.asarray(data), np.asarray(tensor.data))
 
 
-@pytest.mark.parametrize("name", [n for n in FORMATS if n.startswith("q")])
+@pytest.mark.parametrize("name", [n for n in FORMATS if not n.startswith("u")])
 def test_the_package_gguf_decodes_the_same(name):
     gguf = pytest.importorskip("gguf")
     rows = random_rows(np.random.default_rng(1), name, 7, 3)
     theirs = gguf.quants.dequantize(rows, gguf.GGMLQuantizationType[name.upper()])
     # the same numbers up to the order in which two factors and the minimum are rounded
     np.testing.assert_allclose(decode(name, rows), theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_the_package_gguf_has_the_same_formats():
+    """Numbers, elements and bytes; what it has beside them is refused by name."""
+    gguf = pytest.importorskip("gguf")
+    for number, name in BLOCKS.items():
+        theirs = gguf.GGMLQuantizationType(number)
+        assert theirs.name == name.upper()
+        assert gguf.GGML_QUANT_SIZES[theirs] == (FORMATS[name].size, FORMATS[name].bytes)
+    others = {
+        n.value: n.name for n in gguf.GGMLQuantizationType if n.name.startswith(("Q", "IQ", "TQ"))
+    }
+    refused = {number: name for number, name in others.items() if number not in BLOCKS}
+    assert {number: UNREAD.get(number) for number in refused} == refused
 
 
 def test_a_model_of_blocks_is_near_its_exact_numbers(llama):

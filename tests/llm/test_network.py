@@ -216,6 +216,12 @@ def test_scales_of_scores_that_files_of_gpt2_have():
     assert [layer.score_scale for layer in config.layers] == [1, 1 / 2, 1 / 3]
 
 
+def test_dynamic_positions_stretch_what_is_longer_than_the_context_alone():
+    dynamic = {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}
+    given = {"model_type": "llama", **SIZES}
+    assert from_transformers({**given, **dynamic}) == from_transformers({**given})
+
+
 def test_an_unknown_family_is_named():
     with pytest.raises(ModelError, match=r"no model_type 'lama'.*Did you mean 'llama'"):
         from_transformers({"model_type": "lama", **SIZES})

@@ -87,6 +87,16 @@ def test_what_ranges_prove_is_decided_and_nothing_else():
             compute()
 
 
+def test_the_size_from_which_a_comparison_turns_is_told():
+    height = Dim("height", 32, 200)
+    with pytest.raises(TypeInferenceError, match=r"it is at height = 32, it is not from 33 on"):
+        _ = (height + 31) // 32 < 2
+    with pytest.raises(TypeInferenceError, match=r"it is not at n = 1, it is from 3 on"):
+        _ = N * 2 > 5
+    with pytest.raises(TypeInferenceError, match=r"with n in 1\.\.8, m in [0-9.]+: give"):
+        _ = N < M
+
+
 def test_an_extreme_is_compared_with_what_it_is_of():
     more, less = (dim_of(f(as_expr(5, "int32"), N.formula)) for f in (maximum, minimum))
     assert more - N >= 0

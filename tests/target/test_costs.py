@@ -91,6 +91,13 @@ NO_FITS = {
     "lowering/narrow_rescale.py": {
         "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
     },
+    "lowering/byte_sums.py": {
+        "FEWEST": "instructions", "REACH": "how far is tried", "BITS": "of int32",
+    },
+    "lowering/moved_bytes.py": {"OFFSET": "between signed and unsigned bytes"},
+    "lowering/short_rounding.py": {
+        "DIGITS": "bits", "AWAY": "bits", "SUM_BITS": "bits", "MOST": "a range",
+    },
     "schedules/conv/interleave.py": {"_MOST_UNROLLED": "compile time"},
     "schedules/conv/winograd_sizes.py": {"MOST": "code", "GAIN": "code", "UNIT": "of integers"},
     "schedules/conv/positions.py": {"MOST_FILTERS": "general registers, of addresses"},

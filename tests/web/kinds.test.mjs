@@ -58,6 +58,15 @@ test("nested arrays have the input's shape", async () => {
   assert.throws(() => square.copyFrom([[1, 2, 3, 4], [5, 6, 7, 8]]), { message: /shape \[2,2\], and nested arrays of shape \[2,4\]/ });
   assert.deepEqual([...square.copyFrom([[1, 2], [3, 4]]).data], [1, 2, 3, 4]);
   assert.deepEqual([...square.copyFrom([5, 6, 7, 8]).data], [5, 6, 7, 8]);
+  // So have typed arrays that have one, as those that a run or a tensor gives.
+  const shaped = (...shape) => Object.assign(new Float32Array([1, 2, 3, 4]), { shape });
+  for (const y of [shaped(4), shaped(1, 4, 1)]) {
+    assert.equal((await given(y)).output[3], 8);
+  }
+  await refused(shaped(2, 2), /'y' has shape \[4\], and numbers of shape \[2,2\] were given/);
+  assert.throws(() => square.copyFrom(shaped(1, 4)), { name: "ValueError" });
+  assert.deepEqual([...square.copyFrom(shaped(4)).data], [1, 2, 3, 4]);
+  assert.deepEqual(model.runtime.tensor(square.toArray(), [4, 1]).shape, [4, 1]); // a shape that is said is another one
 });
 
 test("inputs are given by name", async () => {

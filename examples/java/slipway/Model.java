@@ -29,22 +29,50 @@ public final class Model implements AutoCloseable {
     return inputNames(checked());
   }
 
+  public synchronized String[] outputNames() {
+    return outputNames(checked());
+  }
+
   public synchronized long[] inputShape(int index) {
     return shape(checked(), index, true);
   }
 
+  /** What the last run gave it, where that decides a size, and before the first one the largest. */
   public synchronized long[] outputShape(int index) {
     return shape(checked(), index, false);
   }
 
+  /** The type of an input's elements, as "float32". */
+  public synchronized String inputType(int index) {
+    return type(checked(), index, true);
+  }
+
+  public synchronized String outputType(int index) {
+    return type(checked(), index, false);
+  }
+
   /** Copy the elements of an input, row-major; null for the name means the only input. */
   public synchronized void setInput(String name, float[] values) {
-    setFloats(checked(), name, values);
+    setFloats(checked(), name, values, null);
   }
 
   /** The same for elements of any type, as the bytes that this machine has for them. */
   public synchronized void setInput(String name, byte[] bytes) {
-    setBytes(checked(), name, bytes);
+    setBytes(checked(), name, bytes, null);
+  }
+
+  /** The same, and the shape that decides the open sizes; inputs that share one are all to be set. */
+  public synchronized void setInput(String name, float[] values, long[] shape) {
+    setFloats(checked(), name, values, shape);
+  }
+
+  public synchronized void setInput(String name, byte[] bytes, long[] shape) {
+    setBytes(checked(), name, bytes, shape);
+  }
+
+  /** What lives from run to run begins anew, as when the model was loaded. */
+  public synchronized void resetStates() {
+    resetStates(checked());
   }
 
   public synchronized void run() {
@@ -80,11 +108,17 @@ public final class Model implements AutoCloseable {
 
   private static native String[] inputNames(long handle);
 
+  private static native String[] outputNames(long handle);
+
   private static native long[] shape(long handle, int index, boolean isInput);
 
-  private static native void setFloats(long handle, String name, float[] values);
+  private static native String type(long handle, int index, boolean isInput);
 
-  private static native void setBytes(long handle, String name, byte[] bytes);
+  private static native void setFloats(long handle, String name, float[] values, long[] shape);
+
+  private static native void setBytes(long handle, String name, byte[] bytes, long[] shape);
+
+  private static native void resetStates(long handle);
 
   private static native void run(long handle);
 

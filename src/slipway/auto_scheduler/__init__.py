@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.auto_scheduler import (
+    _ffi_api,
     compute_dag,
     cost_model,
     loop_state,
@@ -62,7 +63,8 @@ __all__ = [
     "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext",
     "LocalRunner", "MeasureInput", "MeasureResult", "PreloadCustomSketchRule",
     "PreloadMeasuredStates", "RPCRunner", "RandomModel", "RecordReader", "RecordToFile",
-    "SearchTask", "SketchPolicy", "TaskScheduler", "TuningOptions", "XGBModel", "auto_schedule",
+    "SearchTask", "SketchPolicy", "TaskScheduler", "TuningOptions", "XGBModel", "_ffi_api",
+    "auto_schedule",
     "compute_dag", "cost_model", "create_task", "distill_record_file", "extract_tasks",
     "load_best_record", "load_records", "loop_state", "make_workload_key", "measure",
     "measure_record", "recover_measure_input", "register_task_input_check_func",

@@ -106,7 +106,7 @@ def _follower(
         if len(readers[at]) != 1:
             return None
         reader = readers[at][0]
-        if not isinstance(reader, ComputeOp) or not _is_elementwise(reader, at):
+        if not isinstance(reader, ComputeOp) or not is_elementwise(reader, at):
             return None
         if plain[reader] is Role.INLINE:
             at = reader
@@ -114,7 +114,7 @@ def _follower(
         return reader if plain[reader] is Role.PLAIN else None
 
 
-def _is_elementwise(reader: ComputeOp, source: Operation) -> bool:
+def is_elementwise(reader: ComputeOp, source: Operation) -> bool:
     """Return whether each point of `reader` reads the same point of `source`, and no other."""
     if reader.reduce_axis or reader.num_outputs > 1:
         return False

@@ -242,14 +242,18 @@ class State:
         self,
         stage: StageKey,
         iterator: LoopKey,
-        lengths: Sequence[int],
+        lengths: Sequence[int | None],
         inner_to_outer: bool = True,
     ) -> list[Iterator]:
-        """Split a loop; `lengths` are those of the inner loops, or of the outer ones."""
+        """Split a loop; `lengths` are those of the inner loops, or of the outer ones.
+
+        None is a length that the search chooses, in a sketch that a rule makes.
+        """
         number = self.number_of(stage)
         (loop,) = self._loops(number, [iterator])
         length = self._iterator(number, self._replay.axes[number][loop]).length
-        step = ["SP", number, loop, length, [int(n) for n in lengths], int(inner_to_outer)]
+        given = [None if n is None else int(n) for n in lengths]
+        step = ["SP", number, loop, length, given, int(inner_to_outer)]
         return [self._iterator(number, axis) for axis in self._do(step)]
 
     def follow_split(
@@ -358,6 +362,8 @@ def lengths_said(replay: Replay) -> dict[IterVar, int]:
                     quotient = -(-parent // length)
                     inner, outer = (length, quotient) if size is not None else (quotient, length)
                     known[relation.inner], known[relation.outer] = inner, outer
+                    for axis in replay.unchosen & {relation.inner, relation.outer}:
+                        del known[axis]
             elif isinstance(relation, Fuse) and {
                 relation.outer, relation.inner
             } <= known.keys():  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from slipway.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.auto_scheduler.records import load_records
+from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule
 from slipway.autotvm import measure as engine
 from slipway.autotvm.tuner import RandomTuner, Tuner, XGBTuner
 from slipway.errors import TuningError
@@ -28,34 +28,17 @@ class PreloadMeasuredStates:
         self.filename = filename
 
 
-class PreloadCustomSketchRule:
-    """A callback before a search: a sketch of one's own for stages that it knows (classic).
-
-    Sketches here are this module's, for every stage: the rule is taken, with a warning, and its
-    functions are not called.
-    """
-
-    PASS, APPLY, APPLY_AND_SKIP_REST = 0, 1, 2
-
-    def __init__(
-        self, meet_condition_func: Any, apply_func: Any, rule_name: str = "CustomSketchRule"
-    ) -> None:
-        self.meet_condition_func, self.apply_func = meet_condition_func, apply_func
-        self.rule_name = rule_name
-        warnings.warn(
-            f"the sketch rule {rule_name!r} is not applied: the computation is searched with the "
-            "sketches that there are",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
 class SearchPolicy:
     """What searches one task."""
 
     def __init__(self, task: Any, init_search_callbacks: Sequence[Any] = ()) -> None:
         self.task = task
         self.callbacks = list(init_search_callbacks or ())
+
+    @property
+    def search_task(self) -> Any:
+        """What is searched, as rules of a script's own call it."""
+        return self.task
 
 
 class SketchPolicy(SearchPolicy):
@@ -89,15 +72,17 @@ class SketchPolicy(SearchPolicy):
         self._load()
 
     def _load(self) -> None:
-        """Give the engine the trials of the model and of the callbacks."""
+        """Give the engine the trials of the model and of the callbacks, and the task its rules."""
         trials = list(self.model.records)
+        rules = [call for call in self.callbacks if isinstance(call, PreloadCustomSketchRule)]
+        self.task.follow(self, rules)
         for call in self.callbacks:
             if isinstance(call, PreloadCustomSketchRule):
                 continue
             if not isinstance(call, PreloadMeasuredStates):
                 raise TuningError(
-                    f"the callback {call!r} is not auto_scheduler.PreloadMeasuredStates(log): "
-                    "sketches of one's own are not searched"
+                    f"the callback {call!r} is neither auto_scheduler.PreloadMeasuredStates(log) "
+                    "nor auto_scheduler.PreloadCustomSketchRule(condition, apply)"
                 )
             if Path(call.filename).exists():
                 trials += load_records(call.filename)
@@ -165,5 +150,6 @@ def told(policy: SearchPolicy, callbacks: Sequence[Any], verbose: int = 1) -> En
 
 
 __all__ = [
-    "CostModel", "PreloadMeasuredStates", "RandomModel", "SearchPolicy", "SketchPolicy", "told",
+    "CostModel", "PreloadCustomSketchRule", "PreloadMeasuredStates", "RandomModel",
+    "SearchPolicy", "SketchPolicy", "told",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from slipway.auto_scheduler.records import (
 )
 from slipway.auto_scheduler.search_policy import SketchPolicy
 from slipway.auto_scheduler.sketch import Sketches
+from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule, RuledSketches
 from slipway.auto_scheduler.task_inputs import names_of_inputs
 from slipway.auto_scheduler.workload_registry import (
     Workload,
@@ -42,7 +44,7 @@ from slipway.target import Target
 from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
-from slipway.tuning.scheduled import ScheduledTask
+from slipway.tuning.schedules.scheduled import ScheduledTask
 from slipway.tuning.space import Candidate, Choices
 
 FIRST = 64  # candidates among which one has to be legal
@@ -111,6 +113,8 @@ class SearchTask(ScheduledTask):
     """
 
     kernel: KernelTask | None = None
+    _policy: SketchPolicy | None = None
+    _rules: Sequence[PreloadCustomSketchRule] = ()
 
     def __init__(
         self,
@@ -180,10 +184,18 @@ class SearchTask(ScheduledTask):
 
     # As the engine sees it.
 
+    def follow(self, policy: SketchPolicy, rules: Sequence[PreloadCustomSketchRule]) -> None:
+        """Let the rules of a policy make sketches, beside and before those that there are."""
+        if rules or self._rules:
+            self._policy, self._rules = policy, list(rules)
+            self.__dict__.pop("sketches", None)
+
     @cached_property
     def sketches(self) -> Sketches:
         """The schedules that are searched; the default is one that compiles."""
         found = Sketches(self.compute_dag, self.target)
+        if self._rules:
+            found = RuledSketches(self.compute_dag, self.target, self._policy, self._rules)
         first: SlipwayError | None = None
         rng = random.Random(self.key)
         default = found.default
@@ -323,6 +335,17 @@ class KernelSearchTask:
     ) -> Bench:
         """Return what measures candidates."""
         return self._task.bench(runner, folder, rounds, builder)
+
+    def follow(self, policy: SketchPolicy, rules: Sequence[PreloadCustomSketchRule]) -> None:
+        """Leave the rules of a policy aside, with a warning: a kernel has strategies, no stages."""
+        del policy
+        if rules:
+            names = ", ".join(repr(rule.rule_name) for rule in rules)
+            warnings.warn(
+                f"the sketch rules {names} are not for a kernel of a model, whose candidates are "
+                "the strategies for it; they are for a SearchTask of a te computation",
+                UserWarning, stacklevel=4,
+            )  # fmt: skip
 
     def config_of(self, candidate: Candidate) -> Any:
         """Return the state of a candidate: itself."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
@@ -19,7 +20,7 @@ from slipway.auto_scheduler.steps import MARKS, UNROLL, Step
 from slipway.backends.cpu.tile import vector_registers
 from slipway.target import Target
 from slipway.te.operation import ComputeOp, Operation
-from slipway.tuning.space import Candidate, Choices, candidate_of
+from slipway.tuning.space import Candidate, Choices, candidate_of, divisors, fitting
 
 if TYPE_CHECKING:
     from slipway.auto_scheduler.compute_dag import ComputeDAG
@@ -37,11 +38,19 @@ class Sketches(Choices):
     def __init__(self, dag: ComputeDAG, target: Target) -> None:
         self.dag, self.target = dag, target
         self.roles = roles(dag.ops, dag.outputs)
-        cut = any(self._is_cut(r) for r in self.roles)
-        names = (CUT, TILED) if cut else (TILED,)
-        values = {name: self._knobs(name) for name in names}
-        defaults = {name: candidate_of(name, self._default(name, values[name])) for name in names}
+        values, defaults = self._found()
         super().__init__(values, defaults)
+
+    def _found(self) -> tuple[dict[str, Knobs], dict[str, Candidate]]:
+        """Return the knobs of each kind of sketch, and its candidate that needs no search."""
+        values = {name: self._knobs(name, self.roles) for name in self._kinds()}
+        return values, {name: self._first(name, name, knobs) for name, knobs in values.items()}
+
+    def _kinds(self) -> tuple[str, ...]:
+        return (CUT, TILED) if any(self._is_cut(r) for r in self.roles) else (TILED,)
+
+    def _first(self, name: str, kind: str, knobs: Knobs) -> Candidate:
+        return candidate_of(name, self._default(kind, knobs))
 
     def with_values(self, candidate: Candidate, **values: Any) -> Candidate:
         """Return the candidate with other values, so that equal schedules are equal."""
@@ -90,9 +99,9 @@ class Sketches(Choices):
         bits = max(8, dtypes.bits_of(op.output_dtype(0)))
         return max(1, self.target.vector_bits // bits)
 
-    def _knobs(self, strategy: str) -> Knobs:
+    def _knobs(self, strategy: str, searched: Sequence[StageRole]) -> Knobs:
         knobs: Knobs = {}
-        for role in self.roles:
+        for role in searched:
             if role.role in (Role.INPUT, Role.INLINE, Role.FOLLOWER):
                 continue
             op = self._op(role)
@@ -101,7 +110,7 @@ class Sketches(Choices):
             elif strategy == CUT and self._is_cut(role):
                 steps = math.prod(extent(a) for a in op.reduce_axis)
                 knobs[f"{op.name}.parts"] = tuple(
-                    n for n in _divisors(steps) if n <= 1024 and n < steps
+                    n for n in divisors(steps) if n <= 1024 and n < steps
                 )
             elif role.role is Role.TILED:
                 self._tile_knobs(op, knobs)
@@ -117,14 +126,14 @@ class Sketches(Choices):
             length = extent(axis)
             is_last = axis is op.axis[-1]
             inner = MOST_INNER if is_last else 16
-            fits = {n for n in _divisors(length) if n <= inner}
+            fits = {n for n in divisors(length) if n <= inner}
             if is_last:
                 fits |= {1 << i for i in range(inner.bit_length()) if 1 << i <= length}
             knobs[_name(op, axis, 2)] = tuple(sorted(fits))
-            knobs[_name(op, axis, 1)] = tuple(n for n in _divisors(length) if n <= 8)
-            knobs[_name(op, axis, 0)] = tuple(n for n in _divisors(length) if n <= MOST_OUTER)
+            knobs[_name(op, axis, 1)] = tuple(n for n in divisors(length) if n <= 8)
+            knobs[_name(op, axis, 0)] = tuple(n for n in divisors(length) if n <= MOST_OUTER)
         for axis in op.reduce_axis:
-            knobs[_name(op, axis, 0)] = _divisors(extent(axis))
+            knobs[_name(op, axis, 0)] = divisors(extent(axis))
         knobs[f"{op.name}.level"] = (1, 2)
         knobs[f"{op.name}.unroll"] = UNROLLS
 
@@ -148,7 +157,7 @@ class Sketches(Choices):
                 wanted[_name(op, op.axis[-1], 2)] = last
                 rows = 4  # of the innermost tile, along the axes before the last one
                 for axis in reversed(op.axis[:-1]):
-                    length = _fit(rows, extent(axis))
+                    length = fitting(rows, extent(axis))
                     wanted[_name(op, axis, 2)] = length
                     rows = max(1, rows // length)
                 for axis in op.reduce_axis:
@@ -162,8 +171,8 @@ class Sketches(Choices):
         """Return the lengths of the inner loops of a data axis, the innermost last."""
         inner = knobs.get(_name(op, axis, 2), 1)
         left = -(-extent(axis) // inner)
-        middle = _fit(knobs.get(_name(op, axis, 1), 1), left)
-        outer = _fit(knobs.get(_name(op, axis, 0), 1), left // middle)
+        middle = fitting(knobs.get(_name(op, axis, 1), 1), left)
+        outer = fitting(knobs.get(_name(op, axis, 0), 1), left // middle)
         return [outer, middle, inner]
 
     # A guess at the cost.
@@ -204,23 +213,26 @@ class Sketches(Choices):
 
     def steps_of(self, candidate: Candidate) -> list[Step]:
         """Return the steps of a candidate's schedule."""
-        return _Writer(self, candidate).steps
+        return SketchWriter(self, candidate.strategy, dict(candidate.knobs)).steps
 
 
-class _Writer:
+class SketchWriter:
     """Writes the steps of one candidate.
 
     The graph's operations are visited from the last to the first, so that the numbers of those
     before one that puts a stage in are still the graph's.
     """
 
-    def __init__(self, sketches: Sketches, candidate: Candidate) -> None:
-        self.sketches, self.strategy = sketches, candidate.strategy
-        self.knobs = dict(candidate.knobs)
+    def __init__(self, sketches: Sketches, strategy: str, knobs: Mapping[str, Any]) -> None:
+        self.sketches, self.strategy = sketches, strategy
+        self.knobs = dict(knobs)
         self.steps: list[Step] = []
         self.shift: dict[int, int] = {}  # stages put in at or before an operation's own
         self.tile_of: dict[int, tuple[int, int]] = {}  # of products: (stages back, loop)
-        for role in reversed(sketches.roles):
+        self._write_all()
+
+    def _write_all(self) -> None:
+        for role in reversed(self.sketches.roles):
             self._write(role)
 
     def _number(self, op: int) -> int:
@@ -350,12 +362,3 @@ class _Writer:
 
 def _name(op: Operation, axis: Any, level: int) -> str:
     return f"{op.name}.{axis.var.name}.{level}"
-
-
-def _divisors(length: int) -> tuple[int, ...]:
-    return tuple(n for n in range(1, length + 1) if length % n == 0)
-
-
-def _fit(value: int, length: int) -> int:
-    """Return the largest divisor of `length` that is at most `value`."""
-    return next((n for n in range(min(value, length), 0, -1) if length % n == 0), 1)

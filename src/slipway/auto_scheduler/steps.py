@@ -2,7 +2,9 @@
 
 ``["SP", 2, 0, 1024, [2, 1, 4], 1]`` splits loop 0 of stage 2.  Stages are numbered in the order of
 the graph; cache reads, cache writes and rfactor put new ones between them.  A step is plain JSON
-and never changes, so that states share them; `Replay` carries them out on a `te.Schedule`.
+and never changes, so that states share them; `Replay` carries them out on a `te.Schedule`.  A
+length of a split that is None is yet to be chosen, as in a sketch that a rule makes; until then it
+counts as one.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class Replay:
         self.axes: list[list[IterVar]] = [_axes(stage) for stage in self.stages]
         self.steps: list[Step] = []
         self.code: list[str] = []
+        self.unchosen: set[IterVar] = set()  # loops whose length is yet to be chosen
         self._words: dict[int, str] = {}
         self._used: set[str] = set()
         for number in range(len(self.stages)):
@@ -142,18 +145,22 @@ class Replay:
         del extent  # the graph knows it
         return self._cut(stage, loop, lengths, bool(inner))
 
-    def _cut(self, stage: int, loop: int, lengths: Sequence[int], inner: bool) -> list[IterVar]:
+    def _cut(
+        self, stage: int, loop: int, lengths: Sequence[int | None], inner: bool
+    ) -> list[IterVar]:
         axis, found = _at(self.axes[stage], loop), []
         at, said = self.stages[stage], f"s[{self._word(self.stages[stage])}]"
-        for length in reversed(lengths) if inner else lengths:
-            kind = "factor" if inner else "nparts"
+        for given in reversed(lengths) if inner else lengths:
+            kind, length = "factor" if inner else "nparts", 1 if given is None else int(given)
             if inner:
-                outer, within = at.split(axis, factor=int(length))
+                outer, within = at.split(axis, factor=length)
             else:
-                outer, within = at.split(axis, nparts=int(length))
+                outer, within = at.split(axis, nparts=length)
+            if given is None or axis in self.unchosen:
+                self.unchosen |= {outer, within} if given is None else {outer if inner else within}
             self.code.append(
                 f"{self._word(outer)}, {self._word(within)} = "
-                f"{said}.split({self._word(axis)}, {kind}={int(length)})"
+                f"{said}.split({self._word(axis)}, {kind}={length})"
             )
             kept, axis = (within, outer) if inner else (outer, within)
             found.append(kept)
@@ -161,22 +168,22 @@ class Replay:
         self.axes[stage][loop : loop + 1] = parts
         return parts
 
-    def lengths_of(self, source: int) -> list[int]:
+    def lengths_of(self, source: int) -> list[int | None]:
         """Return the inner lengths of the split that is step number `source`."""
         step = self.steps[source]
         if step[0] != "SP":
             raise ValueError(f"step {source} is no split")
-        return [int(n) for n in step[4]]
+        return [None if n is None else int(n) for n in step[4]]
 
     def _follow_split(self, stage: int, loop: int, source: int, parts: int) -> list[IterVar]:
         known = self.lengths_of(source)
-        lengths = [*known[: parts - 1], math.prod(known[parts - 1 :])]
+        lengths = [*known[: parts - 1], _product(known[parts - 1 :])]
         return self._cut(stage, loop, lengths, bool(self.steps[source][5]))
 
     def _follow_fused_split(
         self, stage: int, loop: int, sources: list[int], level: int, by_factor: int
     ) -> list[IterVar]:
-        length = math.prod(self.lengths_of(source)[level] for source in sources)
+        length = _product([self.lengths_of(source)[level] for source in sources])
         return self._cut(stage, loop, [length], bool(by_factor))
 
     def _storage_align(self, stage: int, loop: int, factor: int, offset: int) -> None:
@@ -252,6 +259,12 @@ _ACTS: dict[str, Callable[..., Any]] = {
     "CR": Replay._compute_root, "CHR": Replay._cache_read, "CHW": Replay._cache_write,
     "RF": Replay._rfactor,
 }  # fmt: skip
+
+
+def _product(lengths: Sequence[int | None]) -> int | None:
+    """Return the product of lengths, None where one of them is yet to be chosen."""
+    chosen = [n for n in lengths if n is not None]
+    return math.prod(chosen) if len(chosen) == len(lengths) else None
 
 
 def _axes(stage: Stage) -> list[IterVar]:

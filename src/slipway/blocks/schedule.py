@@ -526,6 +526,23 @@ class Schedule:
         For a block that nothing reads it is one of its producer's, for reverse_compute_at.
         `decision` is the number of the loop there, -1 to stay, or -2 to be inlined.
         """
+        nest, able = self._locations(block)
+        if decision is None:
+            decision = self._random.choice(able())
+        if not INLINED <= decision < len(nest):
+            raise ScheduleError(
+                f"decision={decision}: block {self._leaf(block).name!r} may be moved to one of "
+                f"{len(nest)} loops, from 0 on, stay (-1) or be inlined (-2)"
+            )
+        var = None if decision < 0 else nest[decision].loop_var
+        return LoopRV(var, decision)
+
+    def compute_locations(self, block: BlockRV | str) -> list[int]:
+        """Return the decisions that sample_compute_location has for a block as it is now."""
+        return self._locations(block)[1]()
+
+    def _locations(self, block: BlockRV | str) -> tuple[list[S.For], Callable[[], list[int]]]:
+        """Return the loops that a block may be moved to, and what says which ones can be."""
         found = self._leaf(block)
         every = tree.leaf_blocks(self.func.body)
         made, taken = set(tree.written(found)), set(tree.read(found))
@@ -534,20 +551,15 @@ class Schedule:
         nest = tree.own_loops(self.func.body, others[0]) if others else []
         at = move.compute_at if readers else move.reverse_compute_at
         inline = move.compute_inline if readers else move.reverse_compute_inline
-        if decision is None:
+
+        def able() -> list[int]:
             ways: list[tuple[int, Callable[[], Any]]] = [
                 (n, partial(at, self.func.body, found, one)) for n, one in enumerate(nest)
             ]
             ways.append((INLINED, partial(inline, self.func.body, found)))
-            able = [STAYS, *(n for n, way in ways if self._is_possible(way))]
-            decision = self._random.choice(able)
-        if not INLINED <= decision < len(nest):
-            raise ScheduleError(
-                f"decision={decision}: block {found.name!r} may be moved to one of {len(nest)} "
-                "loops, from 0 on, stay (-1) or be inlined (-2)"
-            )
-        var = None if decision < 0 else nest[decision].loop_var
-        return LoopRV(var, decision)
+            return [STAYS, *(n for n, way in ways if self._is_possible(way))]
+
+        return nest, able
 
     def _is_possible(self, way: Callable[[], Any]) -> bool:
         try:

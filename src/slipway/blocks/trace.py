@@ -277,6 +277,11 @@ class Trace:
     @staticmethod
     def apply_json_to_schedule(json_obj: Any, sch: Any) -> None:
         """Take the steps of `as_json` on a schedule."""
+        Trace.from_json(json_obj).apply_to_schedule(sch)
+
+    @staticmethod
+    def from_json(json_obj: Any) -> Trace:
+        """Return the steps of `as_json`.  Raises ScheduleError for what is none."""
         try:
             steps, chosen = json_obj
             decisions = {int(number): decision for number, decision in chosen}
@@ -292,7 +297,7 @@ class Trace:
                 InstructionKind.get(kind), taken, attrs, [values[name] for name in outputs]
             )
             trace.append(made, decisions.get(number))
-        trace.apply_to_schedule(sch)
+        return trace
 
 
 class _Output:

@@ -106,6 +106,8 @@ def path_to(root: Node, target: Node) -> list[Node]:
 def own_loops(root: Node, block: S.Block) -> list[S.For]:
     """Return the loops around a block, up to the block that it lies in."""
     found: list[S.For] = []
+    if block.body is root:  # the body itself, as a block
+        return found
     for node in path_to(root, block)[:-1]:
         if isinstance(node, S.Block):
             found = []

@@ -62,8 +62,9 @@ def compile_model(
     precision: Annotated[
         str,
         typer.Option(
-            help="What products of float32 are computed in: float32, bfloat16, float16, bfloat16x3 "
-            "or bfloat16x6 (float32 in parts), or auto (what the target does fastest)."
+            help="What products of float32 are computed in: float32, bfloat16, float16, "
+            "float16_acc16 (sums in float16 too), bfloat16x3 or bfloat16x6 (float32 in parts), or "
+            "auto (what the target does fastest)."
         ),
     ] = "float32",
     tuning_records: Annotated[

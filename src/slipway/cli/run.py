@@ -30,7 +30,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.outputs import need_output, need_output_folder
 from slipway.deploy.model_file import MODEL_SUFFIXES
-from slipway.deploy.tensors import positions_of
+from slipway.deploy.tensors import largest_first, positions_of
 from slipway.errors import ArgumentValueError, ArtifactError, ExecutionError, did_you_mean
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
@@ -104,7 +104,8 @@ def run(
             f"--device {device}: {artifact.name} was compiled for {connection.device}; compile it "
             "for that device, with --target"
         )
-    said = {port["name"]: port for port in metadata_of(artifact).get("inputs", ())}
+    described = metadata_of(artifact)
+    said = {port["name"]: port for port in described.get("inputs", ())}
     for name, array in input_arrays(module, given, fill_mode, said).items():
         module.set_input(name, array)
     if dump_tensors is None:
@@ -129,7 +130,8 @@ def run(
             found["profile"] = profile_of(artifact, module, number, repeat).to_dict()
         print(json.dumps(found, indent=1))
         return
-    print_results(results, names, outputs, print_top)
+    labels = {port["name"]: port.get("labels", ()) for port in described.get("outputs", ())}
+    print_results(results, [(name, labels.get(name, ())) for name in names], outputs, print_top)
     if print_time:
         print_times(module, connection.device, repeat, number)
     if profile:
@@ -137,21 +139,23 @@ def run(
 
 
 def print_results(
-    results: Sequence[np.ndarray[Any, Any]], names: Sequence[str], outputs: Path | None,
-    print_top: int | None,
+    results: Sequence[np.ndarray[Any, Any]], named: Sequence[tuple[str, Sequence[str]]],
+    outputs: Path | None, print_top: int | None,
 ) -> None:  # fmt: skip
-    """Print what was written where, or each output, and the largest values of each."""
+    """Print what was written where, or each output, and the largest values of each.
+
+    `named` has the name of each, and what its classes are called.
+    """
     if outputs is not None:
         console.out.print(f"{outputs}: {', '.join(describe_array(a) for a in results)}")
     elif print_top is None:
-        for index, value in enumerate(results):
+        for index, (value, (name, _)) in enumerate(zip(results, named, strict=True)):
             console.out.print(
-                f"output_{index}, {console.plain(names[index])}: {describe_array(value)}",
-                soft_wrap=True,
+                f"output_{index}, {console.plain(name)}: {describe_array(value)}", soft_wrap=True
             )
     if print_top is not None:
-        for index, value in enumerate(results):
-            print_largest(f"output_{index}", value, print_top)
+        for index, (value, (_, labels)) in enumerate(zip(results, named, strict=True)):
+            print_largest(f"output_{index}", value, print_top, labels)
 
 
 def dump_layers(module: Any, folder: Path) -> None:
@@ -182,7 +186,7 @@ def run_values(results: Sequence[Any], top: int) -> dict[str, Any]:
     outputs = []
     for index, value in enumerate(results):
         flat = value.reshape(-1)
-        order = np.argsort(-flat, kind="stable")[:top]
+        order = largest_first(value, top)
         one = {
             "name": f"output_{index}", "dtype": str(value.dtype), "shape": list(value.shape),
             "min": number_text(flat.min()) if flat.size else None,
@@ -196,6 +200,8 @@ def run_values(results: Sequence[Any], top: int) -> dict[str, Any]:
 
 def number_text(value: Any) -> float | str:
     """Return a number for JSON, which has no "nan" and no "inf": these become texts."""
+    if value.dtype.kind in "biu":
+        return int(value)
     number = float(value)
     return number if np.isfinite(number) else str(number)
 
@@ -266,16 +272,28 @@ def filled(
 
 def describe_array(array: Any) -> str:
     """Return one line on an array: dtype, shape, range."""
-    span = f", {array.min():g} to {array.max():g}" if array.size else ""
+    span = f", {value_text(array.min())} to {value_text(array.max())}" if array.size else ""
     return f"{array.dtype} {tuple(array.shape)}{span}"
 
 
-def print_largest(name: str, array: Any, count: int) -> None:
-    """Print the `count` largest values of `array` with their flat index."""
+def value_text(value: Any) -> str:
+    """Return a number as people read it: six digits of a real one, all of an integer."""
+    return str(int(value)) if value.dtype.kind in "biu" else f"{value:g}"
+
+
+def print_largest(name: str, array: Any, count: int, labels: Sequence[str] = ()) -> None:
+    """Print the `count` largest values of `array` with their flat index, and what that is called.
+
+    Labels are those of a sample's classes: they name nothing where there are several samples.
+    """
     flat = array.reshape(-1)
-    order = np.argsort(-flat, kind="stable")[:count]
-    rows = [(str(index), f"{flat[index]:g}") for index in order]
-    console.table(("index", "value"), rows, title=name)
+    order = largest_first(array, count)
+    if labels and len(labels) == flat.size:
+        named = [(str(i), console.plain(labels[i]), value_text(flat[i])) for i in order]
+        console.table(("index", "label", "value"), named, title=name, text_columns=2)
+    else:
+        rows = [(str(index), value_text(flat[index])) for index in order]
+        console.table(("index", "value"), rows, title=name)
 
 
 def print_times(module: Any, device: AnyDevice | None, repeat: int, number: int) -> None:

@@ -17,6 +17,9 @@ def runtime(
     libs: Annotated[
         bool, typer.Option("--libs", help="Print the linker's flags; the library is compiled once.")
     ] = False,
+    cmakedir: Annotated[
+        bool, typer.Option("--cmakedir", help="Print the folder for CMake's slipway_DIR.")
+    ] = False,
     amalgamation: Annotated[
         Path | None,
         typer.Option(help="Write slipway.h and slipway.c into this folder.", metavar="FOLDER"),
@@ -28,6 +31,8 @@ def runtime(
 
         g++ app.cc $(slipway runtime --cflags --libs) -o app
 
+        cmake -Dslipway_DIR=$(slipway runtime --cmakedir) -B build
+
         slipway runtime --amalgamation . && cc app.c slipway.c -pthread -ldl -o app
     """
     if amalgamation is not None:
@@ -36,12 +41,17 @@ def runtime(
         for path in write_amalgamation(amalgamation):
             console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
         return
+    if cmakedir:
+        if cflags or libs:
+            raise ToolchainError("--cmakedir is a folder, and no flags: call it alone.")
+        print(libinfo.find_cmake_path()[0])
+        return
     flags = [f"-I{path}" for path in libinfo.find_include_path()] if cflags else []
     if libs:
         folder = Path(libinfo.find_lib_path()[0]).parent
         flags += [f"-L{folder}", "-lslipway_runtime", f"-Wl,-rpath,{folder}"]
     if not flags:
         raise ToolchainError(
-            "slipway runtime takes --cflags, --libs or both, or --amalgamation FOLDER."
+            "slipway runtime takes --cflags, --libs or both, --cmakedir, or --amalgamation FOLDER."
         )
     print(" ".join(flags))

@@ -229,6 +229,7 @@ class SearchResult:
     tasks: list[TuningTask] = field(default_factory=list)
     wholes: list[WholeModel] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)  # what the seconds were too few for
     is_interrupted: bool = False
 
 
@@ -255,7 +256,7 @@ def search(
             tune_model(
                 model.module, model.target, model.parameters, runner, known, budget, view.kernel,
                 begun=begin, layout_watcher=view.layout, checked=done.wholes.append,
-                builder=builder,
+                unfinished=lambda tasks: done.unfinished.extend(map(str, tasks)), builder=builder,
             )  # fmt: skip
         except KeyboardInterrupt:
             done.is_interrupted = True
@@ -288,7 +289,10 @@ def print_search(done: SearchResult, known: Database, records: Path, as_json: bo
     """Print the kernels that were searched, and what the model gained."""
     if as_json:
         ended = "interrupted" if done.is_interrupted else "done"
-        found: dict[str, Any] = {"ended": ended, "records": str(records), "tasks": done.lines}
+        found: dict[str, Any] = {
+            "ended": ended, "records": str(records), "tasks": done.lines,
+            "unfinished": done.unfinished,
+        }  # fmt: skip
         if done.wholes:
             found["model"] = describe_whole(done.wholes[0])
         print(json.dumps(found, indent=1))
@@ -296,6 +300,12 @@ def print_search(done: SearchResult, known: Database, records: Path, as_json: bo
     print_report(done.lines)
     for whole in done.wholes:
         print_whole(whole)
+    if done.unfinished:
+        more = ", ..." if len(done.unfinished) > 3 else ""
+        console.out.print(
+            f"The seconds were too few for {len(done.unfinished)} layouts and kernels, which the "
+            f"same command goes on with: {console.plain(', '.join(done.unfinished[:3]))}{more}"
+        )
     console.out.print(
         f"{console.plain(records)}: {len(known.records())} choices better than the default; "
         f"{console.plain(known.where)}: {len(known)} trials"
@@ -423,7 +433,7 @@ def runner_of(
     return DeviceRunner(host, port, key, connect_s=timeout, is_cold=is_cold)
 
 
-def line_of(progress: Progress) -> dict[str, Any]:
+def line_of(progress: Progress[TuningTask]) -> dict[str, Any]:
     """Return what is shown of a task."""
     return {
         "layer": progress.task.layers[0] if progress.task.layers else progress.task.name,

@@ -14,6 +14,7 @@ from slipway.cli import console
 
 if TYPE_CHECKING:
     from slipway.tuning.layout_search import LayoutProgress
+    from slipway.tuning.task import TuningTask
     from slipway.tuning.tune import Progress
 
 SHOWN = 24  # rows at most: the tasks whose batches were the last
@@ -27,7 +28,7 @@ class TuneView:
     """
 
     def __init__(self, seconds: float = 0.0) -> None:
-        self.rows: dict[int, Progress] = {}
+        self.rows: dict[int, Progress[TuningTask]] = {}
         self.layouts: dict[int, LayoutProgress] = {}
         self.tasks = 0
         self._end = time.monotonic() + seconds if seconds else 0.0
@@ -54,7 +55,7 @@ class TuneView:
             "its time at first"
         )
 
-    def kernel(self, progress: Progress) -> None:
+    def kernel(self, progress: Progress[TuningTask]) -> None:
         """Show where the search of a kernel is."""
         self.rows.pop(progress.number, None)
         self.rows[progress.number] = progress
@@ -94,7 +95,7 @@ class TuneView:
         return "; ".join(parts)
 
 
-def row_of(progress: Progress) -> tuple[str, ...]:
+def row_of(progress: Progress[TuningTask]) -> tuple[str, ...]:
     """Return the cells of a task."""
     seconds, task = progress.default_seconds * progress.score, progress.task
     rate = f"{task.flops / seconds / 1e9:.3g}" if seconds > 0 else "-"

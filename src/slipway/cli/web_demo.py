@@ -97,7 +97,7 @@ def web_demo(
         raise OptionError(f"--target {target}: a page runs WebAssembly; write web/wasm.")
     if imagenet and (mean is not None or std is not None):
         raise OptionError("--imagenet says what --mean and --std are; leave them out.")
-    names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
+    names = [] if labels is None else labels_in(labels)
     folder = output or Path(f"{model.stem}-web")
     need_output_folder("--output", folder)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
@@ -106,6 +106,12 @@ def web_demo(
     inputs = inputs_of(module, parameters)
     if not inputs:
         raise ModelError(f"{model}: a model without inputs has nothing to show.")
+    outputs = outputs_of(module, names)
+    if names and not any(one["labels"] for one in outputs):
+        raise OptionError(
+            f"--labels {labels} names {len(names)} classes, and no output has a number for each: "
+            + "; ".join(" x ".join(map(str, one["extents"])) or "one number" for one in outputs)
+        )
     shown = next((one for one in inputs if image_of(one) is not None), inputs[0])
     image = image_of(shown)
     if image is not None:
@@ -122,7 +128,7 @@ def web_demo(
         "input": shown,
         "others": [one for one in inputs if one is not shown],
         "image": image,
-        "labels": names,
+        "outputs": outputs,
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
     copy_page(folder)
@@ -146,6 +152,36 @@ def inputs_of(module: IRModule, parameters: Mapping[str, Any]) -> list[dict[str,
         }
         for parameter, shape in zip(free, shapes, strict=True)
     ]
+
+
+def labels_in(path: Path) -> list[str]:
+    """Return the lines of a file of labels, without empty ones at its end."""
+    try:
+        return path.read_text(encoding="utf-8").rstrip().splitlines()
+    except UnicodeDecodeError:
+        raise OptionError(f"--labels {path} is no text in UTF-8; save it as such.") from None
+
+
+def outputs_of(module: IRModule, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what each output is and what its classes are called, by `names` or by the model.
+
+    Those of an output of indices are what they index, if the model computes indices of so many.
+    """
+    from slipway.inspect.output_kinds import INDICES, output_kinds
+    from slipway.relay.meaning import UNKNOWN, meanings_of
+
+    main: Any = module["main"]
+    kinds = output_kinds(main)
+    meanings = meanings_of(main.attr("meanings"), len(kinds)).outputs
+    found = []
+    for (kind, extents), meaning in zip(kinds, meanings, strict=True):
+        known = meaning or UNKNOWN
+        is_list = [len(names)] == extents or kind == INDICES
+        labels = list(names) if names and is_list else list(known.labels)
+        about = {"kind": kind, "labels": labels, "extents": [str(e) for e in extents]}
+        scale = {"scale": known.scale, "zeroPoint": known.zero_point} if known.scale else {}
+        found.append(about | scale)
+    return found
 
 
 def compiled(

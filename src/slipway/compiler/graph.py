@@ -12,18 +12,17 @@ from typing import Any
 
 from slipway.compiler.memory_plan import Block, Plan, plan
 from slipway.compiler.model_graph import NOP, ExactSize, GraphNode, ModelGraph, TensorRef
-from slipway.compiler.open_sizes import (
+from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
+from slipway.errors import LoweringError
+from slipway.ir.structural import structural_hash
+from slipway.relay.analysis.told_sizes import (
     brings_inside,
-    check_open,
     exact_size,
     in_order_of_sizes,
-    largest_bytes,
-    no_input_tells,
+    ranges_in,
     told_size,
     two_values,
 )
-from slipway.errors import LoweringError
-from slipway.ir.structural import structural_hash
 from slipway.relay.dims import SymbolDim, told_by
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.narrowed import unread_sizes
@@ -58,7 +57,7 @@ class _Builder:
         self.param_names = param_names
         self.mod_name = mod_name
         self.values: dict[int, list[TensorRef]] = {}
-        self.by_hash: dict[int, str] = {}
+        self.by_hash: dict[tuple[Any, ...], str] = {}
         self.by_array: dict[int, TensorRef] = {}  # id of a constant's array, which `graph` holds
         self.sizes: dict[Any, tuple[TensorRef, TensorType]] = {}  # inputs with an axis of a size
         self.untold: list[Any] = []  # sizes that no input gives
@@ -146,7 +145,7 @@ class _Builder:
                 raise two_values(str(size))
         elif brings_inside(function):
             raise LoweringError(
-                "relay.sized(...) is in a loop, where no size can be set: compute what it makes "
+                "relay.sized(...) is in a branch, where no size can be set: compute what it makes "
                 "outside"
             )
         for variable in unread_sizes(function):
@@ -158,7 +157,7 @@ class _Builder:
             function = Function((*function.params, var), function.body, None, function.attrs)
             args = (*args, ref)
         exact = exact_size(call)
-        digest = structural_hash(function)
+        digest = structural_hash(function), *ranges_in(function)
         name = self.by_hash.get(digest)
         if name is None:
             name = self._kernel_name(function)

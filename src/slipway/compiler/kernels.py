@@ -32,7 +32,6 @@ from slipway.compiler.accelerators.external import external_kernel, is_external
 from slipway.compiler.emit import COMPILER, build_module
 from slipway.compiler.graph import content_name
 from slipway.compiler.model_graph import ModelGraph
-from slipway.compiler.open_sizes import open_sizes
 from slipway.errors import SlipwayError
 from slipway.ir import custom, ops
 from slipway.ir import expr as E
@@ -42,12 +41,12 @@ from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.ir.structural import structural_digest
 from slipway.ir.visit import walk
 from slipway.relay import op_registry
+from slipway.relay.analysis.told_sizes import ranges_in
 from slipway.relay.dims import times_of
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.narrowed import divided_sizes, with_own_sizes
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.ops.control import bodies_of
-from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.context import PassContext
@@ -206,21 +205,12 @@ def kernel_key(function: Function, target: Target) -> str:
         source_digest(),
         structural_digest(function),
         ",".join(str(param.checked_type) for param in function.params),
-        *_ranges(function),
+        # What is known of the sizes decides what is proved of the kernel.
+        *ranges_in(function),
         *_description_of(target),
         repr((context.opt_level, sorted(context.required_pass), sorted(context.disabled_pass))),
         repr(config),
     )
-
-
-def _ranges(function: Function) -> Iterable[str]:
-    """What is known of the open sizes in a kernel, which decides what is proved of it."""
-    found = open_sizes(t for e in post_order(function) if e.type is not None for t in _flat(e.type))
-    return (repr(found),) if found else ()
-
-
-def _flat(type_: Type) -> list[TensorType]:
-    return flatten(type_) if isinstance(type_, TensorType | TupleType) else []
 
 
 def _description_of(target: Target) -> Iterable[str]:

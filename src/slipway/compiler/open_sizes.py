@@ -3,14 +3,12 @@
 Memory is planned for the upper ends of the ranges: each tensor lies where it would with the largest
 extent on each axis.  The executor evaluates the formulas once for each new size.
 
-Inputs tell most sizes, and values the others: `relay.sized` makes an axis as long as a value of the
-run says.  The executor sets such a size when the operator that computes the value has run, so that
-whatever speaks of the size must come after it, also where no data says so (zeros of that many).
+Inputs tell most sizes, and values the others (`relay/analysis/told_sizes.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slipway import dtypes
@@ -18,14 +16,9 @@ from slipway.compiler.model_graph import ModelGraph
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.relay.dims import ANY, SymbolDim, is_open, range_text, told_by
-from slipway.relay.expr import Call, Expr, Function, Op
-from slipway.relay.op_registry import is_call_of, is_primitive
-from slipway.relay.ops.checks import normal_axis
-from slipway.relay.types import TensorType, TupleType, flatten
-from slipway.relay.visit import children, post_order
+from slipway.relay.types import TensorType
 from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
 
-CONTROL = ("branch", "scan", "while_loop")
 _LARGEST = (1 << 31) - 1  # elements of a tensor that kernels index with 32 bits
 _TOKENS: Mapping[type, str] = {
     E.Add: "+", E.Sub: "-", E.Mul: "*", E.FloorDiv: "//", E.FloorMod: "%",
@@ -175,120 +168,3 @@ def need_fixed_sizes(graph: ModelGraph, what: str) -> None:
             "program alone (.o, .a or .tar), whose header has the sizes, compile with "
             'Executor("graph"), or fix the shapes with relay.transform.FixShapes.'
         )
-
-
-# -- sizes that values decide -------------------------------------------------------------------
-
-
-def told_size(call: Call) -> tuple[SymbolDim, int] | None:
-    """Return the size that a kernel's call brings, and which of its arguments is the value.
-
-    None for a call that brings none.
-    """
-    body, at = _sized(call)
-    if body is None or not isinstance(body.attrs.size, SymbolDim):
-        return None
-    if at is None:
-        raise LoweringError(
-            f"relay.sized(...) has a constant for the size {body.attrs.size}: take a slice of so "
-            "many entries"
-        )
-    return body.attrs.size, at
-
-
-def exact_size(call: Call) -> tuple[str, int, int, int] | None:
-    """Return the name, number and axis of a size that is one number, and the argument it is.
-
-    None for a call without one.
-    """
-    body, at = _sized(call)
-    if body is None or isinstance(body.attrs.size, SymbolDim) or at is None:
-        return None
-    axis = normal_axis(body.attrs.axis, len(flatten(body.checked_type)[0].shape))
-    return body.attrs.name or "size", int(body.attrs.size), axis, at
-
-
-def _sized(call: Call) -> tuple[Call | None, int | None]:
-    """Return the `sized` that a kernel's call computes, and which argument its count is."""
-    body = call.op.body if is_primitive(call.op) and isinstance(call.op, Function) else call
-    if not isinstance(body, Call) or not is_call_of(body, "sized"):
-        return None, None
-    params = call.op.params if isinstance(call.op, Function) else call.args
-    numbers = [i for i, param in enumerate(params) if param is body.args[1]]
-    return body, numbers[0] if numbers else None
-
-
-def brings_inside(function: Function) -> bool:
-    """Return whether a region of a kernel (a branch, a loop's body) brings a size."""
-    regions = [
-        value
-        for e in post_order(function.body)
-        if isinstance(e, Call) and is_call_of(e, *CONTROL)
-        for value in map(e.attrs.__getitem__, e.attrs.keys())
-        if isinstance(value, Function)
-    ]
-    brought = (e for region in regions for e in post_order(region.body) if isinstance(e, Call))
-    return any(
-        is_call_of(e, "sized") and isinstance(e.attrs.size, SymbolDim) for e in brought
-    ) or any(map(brings_inside, regions))
-
-
-def two_values(size: str) -> LoweringError:
-    """Return the error for a size that several values decide."""
-    return LoweringError(
-        f"the size {size} is that of two values: give each relay.Dim of a relay.sized(...) a name "
-        "of its own"
-    )
-
-
-def in_order_of_sizes(order: Sequence[Expr]) -> list[Expr]:
-    """Return expressions in their order, but what speaks of a size after what brings it."""
-    bringing: dict[E.Var, Expr] = {}
-    for expr in order:
-        found = told_size(expr) if isinstance(expr, Call) and is_primitive(expr.op) else None
-        if found is not None:
-            bringing.setdefault(found[0].variables[0], expr)
-    if not bringing:
-        return list(order)
-    made: dict[int, Expr] = {}
-    for expr in order:
-        pending = [(expr, False)]
-        open_now: set[int] = set()
-        while pending:
-            one, is_ready = pending.pop()
-            if id(one) in made:
-                continue
-            if is_ready:
-                made[id(one)] = one
-                continue
-            if id(one) in open_now:
-                raise LoweringError(
-                    "the size of a relay.sized(...) depends on values of that size themselves"
-                )
-            open_now.add(id(one))
-            pending.append((one, True))
-            pending += [(before, False) for before in _before(one, bringing)]
-    return list(made.values())
-
-
-def _before(expr: Expr, bringing: dict[E.Var, Expr]) -> Iterable[Expr]:
-    """Yield what must be computed before an expression."""
-    if isinstance(expr, Function | Op):
-        return
-    yield from (e for e in children(expr) if not isinstance(e, Function | Op))
-    for variable in _spoken_of(expr):
-        teller = bringing.get(variable)
-        if teller is not None and teller is not expr:
-            yield teller
-
-
-def _spoken_of(expr: Expr) -> list[E.Var]:
-    """Return the variables in the type of an expression, and in those inside of a kernel."""
-    inner = [expr]
-    if isinstance(expr, Call) and isinstance(expr.op, Function):
-        inner += [e for e in post_order(expr.op.body, into_functions=False) if e.type is not None]
-    types = [
-        t for e in inner if isinstance(e.type, TensorType | TupleType) for t in flatten(e.type)
-    ]
-    dims: list[Any] = [d for t in types for d in t.shape if isinstance(d, SymbolDim)]
-    return list(dict.fromkeys(v for d in dims for v in d.variables))

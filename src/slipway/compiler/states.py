@@ -23,12 +23,11 @@ from slipway.compiler.graph import content_name
 from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
 from slipway.errors import LoweringError, did_you_mean
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Function, Var
-from slipway.relay.op_registry import is_call_of
+from slipway.relay.expr import Function, Var
+from slipway.relay.ops.tensor.update import in_place_update
 from slipway.relay.types import TensorType
 
 State = Mapping[str, str | int]
-UPDATE = "dynamic_update_slice"
 
 
 def bind_states(
@@ -154,7 +153,9 @@ class _Binder:
         found: list[int] = []
         while made != source:
             node = self.graph.nodes[made.node]
-            if not node.function or node.function == NOP or not self._is_update(node):
+            if not node.function or node.function == NOP:
+                return []
+            if in_place_update(self.graph.kernels[node.function]) is None:
                 return []
             before = self.root[node.inputs[0]]
             others = list(self.readers[before])
@@ -165,25 +166,13 @@ class _Binder:
             made = before
         return found
 
-    def _is_update(self, node: GraphNode) -> bool:
-        function = self.graph.kernels[node.function]
-        call = function.body
-        return (
-            isinstance(call, Call)
-            and is_call_of(call, UPDATE)
-            and call.args[0] is function.params[0]
-            and call.args[1] is not function.params[0]
-        )
-
     def _write_region_only(self, number: int) -> None:
         graph, node = self.graph, self.graph.nodes[number]
         name = f"{node.function}_in_place"
         if name not in graph.kernels:
-            function = graph.kernels[node.function]
-            call = function.body
-            assert isinstance(call, Call)
-            body = op_registry.get(UPDATE)(*call.args, attrs=call.attrs.replace(in_place=True))
-            graph.kernels[name] = Function(function.params, body, None, function.attrs)
+            updated = in_place_update(graph.kernels[node.function])
+            assert updated is not None
+            graph.kernels[name] = updated
         graph.nodes[number] = replace(node, function=name)
         if all(other.function != node.function for other in graph.nodes):
             del graph.kernels[node.function]

@@ -219,3 +219,15 @@ def batches_in(
                 "shapes={...}"
             )
     return count
+
+
+def largest_first(values: Array, count: int) -> Array:
+    """Return the flat indices of the `count` largest values, equal ones in order, NaN last.
+
+    Of unsigned integers zero, and of signed ones the smallest, is its own negative: they are not
+    sorted by that.
+    """
+    flat = values.reshape(-1)
+    if flat.dtype.kind in "biu":
+        return (flat.size - 1 - np.argsort(flat[::-1], kind="stable")[::-1])[:count]
+    return np.argsort(-flat, kind="stable")[:count]

@@ -94,20 +94,34 @@ class Validation:
 def validate(model: Model, samples: Samples, reference: Reference | None = None) -> Validation:
     """Run `model` where it is on all samples, beside a reference's (name, function).
 
-    The classes are those of the first output, a row each.  Raises ExecutionError for samples that
-    do not fit the model.
+    The classes are those of the first output that has such (`classes_of`), a row each.  Raises
+    ExecutionError for samples that do not fit the model, and for labels where none has.
     """
     found = Validation(reference=reference[0] if reference else "")
-    classes: list[Array] = []
-    theirs: list[Array] = []
+    classes: list[int] = []
+    theirs: list[int] = []
+    chosen: int | None = None
     for arrays, rows in batches(model.inputs, samples.inputs):
         got = list(model.run(arrays).values())
-        classes += classes_of(got[0], rows)
-        found.samples += rows
+        if not found.samples:
+            chosen = next((i for i, o in enumerate(got) if classes_of(o, rows) is not None), None)
+            if chosen is None and samples.labels is not None:
+                raise ExecutionError(
+                    "labels are compared with the largest of a sample's scores, or with a whole "
+                    f"number, and no output has such: {'; '.join(map(str, model.outputs))}. Leave "
+                    f"`{LABELS}` out of the dataset, or name an output's scores as the first one"
+                )
+        own = None if chosen is None else classes_of(got[chosen], rows)
+        classes += own or []
+        found.samples += len(own) if own else rows
         if reference is None:
             continue
         wanted = [np.asarray(value) for value in reference[1](arrays)]
-        theirs += classes_of(wanted[0], rows)
+        if len(wanted) != len(got):
+            raise ExecutionError(
+                f"the model has {len(got)} outputs, and the reference ({found.reference}) "
+                f"{len(wanted)}: it is no reference for this model"
+            )
         if not found.outputs:
             found.outputs = [OutputQuality(spec.name) for spec in model.outputs]
         for quality, one, other in zip(found.outputs, got, wanted, strict=True):
@@ -117,13 +131,16 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
                     f"({found.reference}) {list(other.shape)}: it is no reference for this model"
                 )
             quality.add(one, other)
+        if chosen is not None:
+            theirs += classes_of(wanted[chosen], rows) or []
     if theirs:
         found.same_top1 = share(classes, theirs)
     if samples.labels is not None:
         labels = samples.labels.ravel()
         if len(labels) != len(classes):
             raise ExecutionError(
-                f"there are {len(labels)} labels for {len(classes)} rows of {model.outputs[0]}"
+                f"there are {len(labels)} labels for {len(classes)} rows of "
+                f"{model.outputs[chosen or 0]}"
             )
         found.top1 = share(classes, labels)
         found.reference_top1 = share(theirs, labels) if theirs else None
@@ -135,10 +152,23 @@ def share(some: Sequence[Any] | Array, others: Sequence[Any] | Array) -> float:
     return float(np.mean(np.asarray(some) == np.asarray(others)))
 
 
-def classes_of(output: Array, rows: int) -> list[Any]:
-    """Return the place of the largest value of each of the first `rows` rows."""
-    flat = output.reshape(output.shape[0] if output.ndim > 1 else 1, -1)
-    return list(flat.argmax(axis=1))[:rows]
+def classes_of(output: Array, rows: int) -> list[int] | None:
+    """Return the class of each of the first `rows` rows; None where an output holds none.
+
+    It is the index of the largest of a row's several scores, or its only number where that is a
+    whole one (of argmax).  Maps and boxes have several dimensions of scores, a regression one real.
+    """
+    if 0 in output.shape or len([extent for extent in output.shape[1:] if extent != 1]) > 1:
+        return None
+    is_whole = output.dtype.kind in "biu"
+    if output.ndim < 2:  # scores of the only sample, or a number of each
+        is_column = output.size == 1 or rows > 1
+        flat = output.reshape((-1, 1) if is_column else (1, -1))
+    else:
+        flat = output.reshape(output.shape[0], -1)
+    if flat.shape[1] > 1:
+        return [int(index) for index in flat.argmax(axis=1)[:rows]]
+    return [int(value) for value in flat[:rows, 0]] if is_whole else None
 
 
 def batches(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.steps import run_steps
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
@@ -44,10 +45,10 @@ def coordinates(positions: Expr, of: Expr) -> list[Expr]:
 
 @dataclass(frozen=True)
 class Distinct:
-    """The different values of a vector, with room for as many as it has elements.
+    """The different entries of a tensor along its first axis, with room for as many as it has.
 
     `positions` (int64) are those of the first of each, `repeats` how often each is there;
-    `inverse` says of each element which of them it is.
+    `inverse` says of each entry which of them it is.
     """
 
     positions: Expr
@@ -55,27 +56,71 @@ class Distinct:
     inverse: Expr
     count: Expr
 
+    def as_found(self) -> Distinct:
+        """Return them in the order in which they are found, where they are in rising order."""
+        (total,) = self.inverse.tensor_type.shape
+        ones = relay.ones((total,), "int32")
+        # Behind the last there is a position again that is a first one.
+        firsts = relay.scatter_elements(relay.zeros((total,), "int32"), self.positions, ones, 0)
+        positions, count = positions_in_room(relay.cast(firsts, "bool"))
+        number = relay.cast(relay.cumsum(firsts, 0), "int64") - _int64(1)
+        inverse = _taken(number, _taken(self.positions, self.inverse))
+        repeats = _taken(self.repeats, _taken(self.inverse, positions))
+        return Distinct(positions, repeats, inverse, count)
 
-def distinct(flat: Expr, is_sorted: bool = True) -> Distinct:
-    """Return the different values of a vector, in rising order.
 
-    Without `is_sorted` the vector is taken as it lies, and runs of equal elements count as one.
+def distinct(entries: Expr, is_sorted: bool = True) -> Distinct:
+    """Return the different elements of a vector, or slices of a matrix, in rising order.
+
+    Without `is_sorted` they are taken as they lie, and runs of equal ones count as one.
     """
-    (total,) = flat.tensor_type.shape
-    order, ordered = relay.arange(0, total, 1, "int64"), flat
-    if is_sorted:  # equal values keep their order, so that each run begins with its first
-        order = relay.argsort(flat, 0, dtype="int64")
-        ordered = relay.take(flat, order, 0, mode="fast")
-    # The first element has none before it, and is compared with itself.
+    total = entries.tensor_type.shape[0]
+    order, ordered = relay.arange(0, total, 1, "int64"), entries
+    if is_sorted:  # equal ones keep their order, so that each run begins with its first
+        order = _rising(entries)
+        ordered = _taken(entries, order)
+    # The first has none before it, and is compared with itself.
     before = relay.maximum(relay.arange(0, total, 1, "int64") - _int64(1), _int64(0))
-    begins = relay.not_equal(ordered, relay.take(ordered, before, 0, mode="fast"))
+    begins = relay.not_equal(ordered, _taken(ordered, before))
+    if entries.tensor_type.rank > 1:
+        begins = relay.any(begins, 1, False)
     begins = relay.logical_or(begins, relay.equal(relay.arange(0, total, 1, "int64"), _int64(0)))
     runs, count = positions_in_room(begins)
     number = relay.cumsum(relay.cast(begins, "int64"), 0) - _int64(1)
     none = relay.zeros((total,), "int64")
     inverse = relay.scatter_elements(none, order, number, 0)
     repeats = relay.scatter_elements(none, number, relay.ones((total,), "int64"), 0, "add")
-    return Distinct(relay.take(order, runs, 0, mode="fast"), repeats, inverse, count)
+    return Distinct(_taken(order, runs), repeats, inverse, count)
+
+
+def slices_of(data: Expr, axis: int) -> Expr:
+    """Return the slices of a tensor along an axis as the rows of a matrix; of a vector itself."""
+    if data.tensor_type.rank == 1:
+        return data
+    order = [axis, *(a for a in range(data.tensor_type.rank) if a != axis)]
+    return relay.reshape(relay.transpose(data, order), (data.tensor_type.shape[axis], -1))
+
+
+def _rising(entries: Expr) -> Any:
+    """Return the positions (int64) of entries in rising order; of rows the first column decides.
+
+    Rows are sorted by each column, from the last to the first: equal ones keep their order.
+    """
+    if entries.tensor_type.rank == 1:
+        return relay.argsort(entries, 0, dtype="int64")
+    first = relay.arange(0, entries.tensor_type.shape[0], 1, "int64")
+
+    def by_one(states: list[Any], columns: list[Any]) -> tuple[list[Any], list[Any]]:
+        key = _taken(columns[0], states[0])
+        return [_taken(states[0], relay.argsort(key, 0, dtype="int64"))], []
+
+    columns = relay.reverse(relay.transpose(entries, [1, 0]), 0)
+    (order,), _ = run_steps(by_one, [first], [columns])
+    return order
+
+
+def _taken(data: Expr, positions: Expr) -> Any:
+    return relay.take(data, positions, 0, mode="fast")
 
 
 def _extent(of: Expr, axis: int) -> Any:

@@ -170,7 +170,7 @@ _TABLE = [
     Intrinsic("call_llvm_intrin", -1, pure=False),  # StringImm LLVM name, then arguments
     Intrinsic("call_llvm_pure_intrin", -1),
     Intrinsic("hardware", -1),  # StringImm name of ir.hardware, a (or its rows), b, c
-    Intrinsic("warp_product", 6, pure=False),  # ir/instructions/warp_products.py
+    Intrinsic("warp_product", -1, pure=False),  # name, addresses: ir/instructions/warp_products.py
     *(  # mask, value, place, width, warp: ir/instructions/warp_shuffles.py
         Intrinsic(f"warp_shuffle{where}", 5, pure=False) for where in ("", "_up", "_down")
     ),

@@ -231,11 +231,12 @@ class AttrStmt(Stmt):
 
 @node
 class AssertStmt(Stmt):
-    """Where condition fails the function returns an error with `message`; then body."""
+    """Where condition fails the function returns an error of `kind` with `message`; then body."""
 
     condition: PrimExpr
     message: StringImm
     body: Stmt
+    kind: str = "AssertionError"
 
     def __post_init__(self) -> None:
         if isinstance(self.message, str):

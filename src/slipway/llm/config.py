@@ -493,6 +493,8 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
     if name == "dynamic" and found.get("alpha"):  # HunYuan's: the base alone is stretched
         stretch = _positive(found, "alpha", where) ** (head_size / max(head_size - 2, 1))
         return replace(rope, theta=theta * stretch)
+    if name == "dynamic":  # stretches what is longer than the context that the model says
+        return rope
     most = _count(given, "max_position_embeddings", where, 2048)
     original = _count({**given, **found}, "original_max_position_embeddings", where, most)
     factor = _positive(found, "factor", where, most / original)
@@ -501,7 +503,7 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
     if name in ("longrope", "su"):
         return _longrope(found, rope, factor, original, where)
     raise ModelError(f"{where}: positions of the type {name!r} are not known, but default, linear, "
-                     "llama3, yarn and longrope")  # fmt: skip
+                     "dynamic, llama3, yarn and longrope")  # fmt: skip
 
 
 def _yarn(found: Mapping[str, Any], rope: Rope, factor: float, original: int, where: str) -> Rope:

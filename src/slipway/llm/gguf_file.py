@@ -36,9 +36,13 @@ _STRING, _ARRAY = 8, 9
 _DEEPEST = 4  # arrays in arrays
 _MOST_AXES = 4
 _PLAIN = {0: "<f4", 1: "<f2", 28: "<f8", 30: "<u2"}  # 30 is bfloat16
-BLOCKS = {2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 12: "q4_k", 13: "q5_k", 14: "q6_k"}
-_NAMES = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
-          15: "Q8_K", 16: "IQ2_XXS", 20: "IQ4_NL", 34: "TQ1_0", 39: "MXFP4"}  # fmt: skip
+BLOCKS = {
+    2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 10: "q2_k", 11: "q3_k", 12: "q4_k",
+    13: "q5_k", 14: "q6_k", 20: "iq4_nl", 23: "iq4_xs", 34: "tq1_0", 35: "tq2_0", 39: "mxfp4",
+    40: "nvfp4",
+}  # fmt: skip
+UNREAD = {9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S",
+          21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M", 41: "Q1_0"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class GGUFFile:
             return TensorInfo(name, shape, kind, offset, count * np.dtype(_PLAIN[kind]).itemsize)
         if kind not in BLOCKS:
             raise ModelError(
-                f"{self.path}: the tensor {name!r} is of the type {_NAMES.get(kind, kind)}; known "
+                f"{self.path}: the tensor {name!r} is of the type {UNREAD.get(kind, kind)}; known "
                 "are F32, F16, BF16, " + ", ".join(n.upper() for n in BLOCKS.values())
             )
         form = FORMATS[BLOCKS[kind]]

@@ -1,14 +1,37 @@
-"""Tuning of whole models (classic): `tune_tvm` and `tune_relay` over `slipway.tuning`.
+"""Tuning (classic): `tune_tvm` and `tune_relay` of models, `tune_tir` of functions of loops.
 
-The space are the strategies of each kernel with their knobs, so that a search chooses between
-algorithms too; what classic TVM searched instead, schedules of TensorIR, is not there.
+The space of a model are the strategies of each kernel with their knobs, so that a search chooses
+between algorithms too.  That of a function are schedules of its blocks: what a function of a
+script's, or rules, make of it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from slipway.meta_schedule import builder, database, relay_integration, runner, tune, utils
+from slipway.meta_schedule import (
+    builder,
+    cost_model,
+    database,
+    feature_extractor,
+    measure_callback,
+    mutator,
+    postproc,
+    relay_integration,
+    runner,
+    schedule_rule,
+    search_strategy,
+    space_generator,
+    tir_integration,
+    tune,
+    tune_context,
+    utils,
+)
+from slipway.meta_schedule.cost_model import CostModel
+from slipway.meta_schedule.feature_extractor import FeatureExtractor
+from slipway.meta_schedule.measure_callback import MeasureCallback
+from slipway.meta_schedule.mutator import Mutator
+from slipway.meta_schedule.postproc import Postproc
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.relay_integration import (
     TuneConfig,
@@ -18,18 +41,28 @@ from slipway.meta_schedule.relay_integration import (
     tune_relay,
     tune_tvm,
 )
+from slipway.meta_schedule.schedule_rule import ScheduleRule
+from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
+from slipway.meta_schedule.space_generator import SpaceGenerator
+from slipway.meta_schedule.tir_integration import compile_tir, tune_te, tune_tir
 from slipway.meta_schedule.tune import tune_tasks
+from slipway.meta_schedule.tune_context import TuneContext
+from slipway.meta_schedule.utils import derived_object
 from slipway.placeholders import placeholder_of
 
 __all__ = [
-    "Profiler", "TuneConfig", "builder", "compile_relay", "database", "extract_tasks",
-    "is_meta_schedule_enabled", "relay_integration", "runner", "tune", "tune_relay", "tune_tasks",
-    "tune_tvm", "utils",
+    "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate", "Mutator", "Postproc",
+    "Profiler", "ScheduleRule", "SearchStrategy", "SpaceGenerator", "TuneConfig", "TuneContext",
+    "builder", "compile_relay", "compile_tir", "cost_model", "database", "derived_object",
+    "extract_tasks", "feature_extractor", "is_meta_schedule_enabled", "measure_callback", "mutator",
+    "postproc", "relay_integration", "runner", "schedule_rule", "search_strategy",
+    "space_generator", "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks",
+    "tune_te", "tune_tir", "tune_tvm", "utils",
 ]  # fmt: skip
 
 _OTHER = (
-    "the search here is over the strategies of a model's kernels: tune_tvm, tune_relay and "
-    "relay_integration.extract_tasks; schedules of TensorIR are not searched"
+    "the searches here are tune_tvm, tune_relay and relay_integration.extract_tasks of models, "
+    "over the strategies of their kernels, and tune_tir of functions, over schedules of blocks"
 )
 
 

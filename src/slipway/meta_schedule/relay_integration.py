@@ -55,14 +55,14 @@ class TuneConfig:
     which all mean the one search there is.
     """
 
-    strategy: str = "evolutionary"
+    strategy: object = "evolutionary"
     num_trials_per_iter: int = 32
     max_trials_per_task: int = 64
     max_trials_global: int | None = None
 
     def budget(self) -> Budget:
         """Return it as the engine's budget; a batch is small enough for one upload."""
-        expect_known(strategy=self.strategy)
+        expect_known(strategy=str_of(self.strategy))
         return Budget(
             self.max_trials_per_task,
             self.max_trials_global or 0,
@@ -267,7 +267,12 @@ def expect_known(**given: object) -> None:
             raise ValueError(f"{name} {value!r}: it is one of {', '.join(_PARTS[name])}")
 
 
-def tell(progress: Progress) -> None:
+def str_of(strategy: object) -> object:
+    """Return a strategy's name as it is spelt here: TVM 0.9 wrote it with a _."""
+    return strategy.replace("_", "-") if isinstance(strategy, str) else strategy
+
+
+def tell(progress: Progress[Any]) -> None:
     """Log where a task stands."""
     _log.info(
         "%s: %d trials, %.2f of the default's time", progress.task, progress.trials, progress.score

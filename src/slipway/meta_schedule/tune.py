@@ -12,16 +12,20 @@ from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.relay_integration import TuneConfig, expect_known, tell
 from slipway.meta_schedule.runner import LocalRunner
+from slipway.meta_schedule.search_strategy import SearchStrategy
+from slipway.meta_schedule.tune_context import TuneContext
+from slipway.toolchain.tempdir import tempdir
 from slipway.transform.context import PassContext
 from slipway.tuning.builders import Builder
 from slipway.tuning.runner import Runner
 from slipway.tuning.task import TuningTask
+from slipway.tuning.tune import Budget, share_trials
 from slipway.tuning.tune import tune_tasks as search_tasks
 
 
 def tune_tasks(
     *,
-    tasks: Sequence[TuningTask],
+    tasks: Sequence[TuningTask] | Sequence[TuneContext],
     task_weights: Sequence[float],
     work_dir: str | Path,
     max_trials_global: int,
@@ -30,15 +34,17 @@ def tune_tasks(
     builder: LocalBuilder | Builder | str = "local",
     runner: Runner | str = "local",
     database: JSONDatabase | str = "json",
-    cost_model: str = "xgb",
-    measure_callbacks: str = "default",
-    task_scheduler: str = "gradient",
+    cost_model: object = "xgb",
+    measure_callbacks: object = "default",
+    task_scheduler: object = "gradient",
     module_equality: str = "structural",
+    seed: int | None = None,
 ) -> JSONDatabase:
     """Search the tasks of `extracted_tasks_to_tune_contexts`; return the database of all trials.
 
-    `task_weights` share out the trials.  No layouts are searched and no whole model is timed, as
-    there is none: `tune_relay` has both.  Raises TuningError when the device gives no results.
+    A task may be a `TuneContext` too, of a function of loops.  `task_weights` share out the trials.
+    No layouts are searched and no whole model is timed, as there is none: `tune_relay` has both.
+    Raises TuningError when the device gives no results.
     """
     expect_known(
         builder=builder, runner=runner, database=database, cost_model=cost_model,
@@ -57,12 +63,35 @@ def tune_tasks(
         max_trials_global=max_trials_global,
     )
     builders = builder.builder if isinstance(builder, LocalBuilder) else builder
-    weighted = [
-        replace(task, weight=weight) for task, weight in zip(tasks, task_weights, strict=True)
+    runners = LocalRunner() if isinstance(runner, str) else runner
+    own = None if isinstance(builders, str) else builders
+    pairs = list(zip(tasks, task_weights, strict=True))
+    contexts = [(task, weight) for task, weight in pairs if isinstance(task, TuneContext)]
+    kernels = [
+        replace(task, weight=weight) for task, weight in pairs if isinstance(task, TuningTask)
     ]
     with PassContext(opt_level=3), Profiler.timeit("KernelSearch"):
-        search_tasks(
-            weighted, LocalRunner() if isinstance(runner, str) else runner, found, limit.budget(),
-            tell, builder=None if isinstance(builders, str) else builders,
-        )  # fmt: skip
+        if kernels:
+            search_tasks(kernels, runners, found, limit.budget(), tell, seed or 0, own)
+        if contexts:
+            _search_functions(contexts, runners, found, limit.budget(), seed or 0, own)
     return found
+
+
+def _search_functions(
+    contexts: Sequence[tuple[TuneContext, float]],
+    runner: Runner,
+    database: JSONDatabase,
+    budget: Budget,
+    seed: int,
+    builder: Builder | None,
+) -> None:
+    """Search functions of loops, each as its context's strategy does it."""
+    with tempdir() as folder:
+        searches = []
+        for context, weight in contexts:
+            task = context.task(weight)
+            kind = SearchStrategy.create(context.search_strategy or "evolutionary").SEARCH
+            bench = task.bench(runner, Path(folder.path), builder=builder)
+            searches.append(kind(task, database, bench, seed))
+        share_trials(searches, budget, tell)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def cpu_count(logical: bool = True) -> int:
     """Return the processors of this machine; without `logical`, its cores where Linux tells."""
     threads = os.cpu_count() or 1
     return threads if logical else _cores() or threads
+
+
+def derived_object(cls: T) -> T:
+    """Return a class that derives from one here, for a decorator of classic TVM."""
+    return cls
 
 
 @cache

@@ -11,6 +11,7 @@ Two formulas that `arith` proves equal are one object, so that dimensions compar
 
 from __future__ import annotations
 
+import bisect
 import math
 import operator
 import threading
@@ -118,12 +119,33 @@ def _comparison(kind: type, word: str) -> Any:
         if found is None:
             both = described([self, other])
             raise TypeInferenceError(
-                f"it is not known whether {self} {word} {other}, with {both}: give the dimension a "
-                "range in which it always is, or never, or a fixed size"
+                f"it is not known whether {self} {word} {other}, with {both}"
+                f"{_turning_point(kind, self, other)}: give the dimension a range in which it "
+                "always is, or never, or a fixed size"
             )
         return found
 
     return decide
+
+
+def _turning_point(kind: type[PrimExpr], left: SymbolDim, right: Extent) -> str:
+    """Return from which size on a comparison of one variable is what it is at the upper end."""
+    variables = {v for d in (left, right) if isinstance(d, SymbolDim) for v in d.variables}
+    if len(variables) != 1 or (high := SymbolDim(*variables).high) is None:
+        return ""
+    (variable,) = variables
+
+    def holds(size: int) -> bool:
+        ends = [ops.const(at(d, {variable: size}), left.formula.dtype) for d in (left, right)]
+        return bool(int(Analyzer().simplify(kind(*ends))))
+
+    low = SymbolDim(variable).low
+    at_low, at_high = holds(low), holds(high)
+    if at_low == at_high:
+        return ""
+    first = bisect.bisect_left(range(high), True, low, key=lambda size: holds(size) == at_high)
+    words = ("it is", "it is not") if at_low else ("it is not", "it is")
+    return f" ({words[0]} at {variable.name} = {low}, {words[1]} from {first} on)"
 
 
 def _bound(kind: type, other: float) -> int:

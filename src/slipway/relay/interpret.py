@@ -32,7 +32,7 @@ from slipway.relay.expr import (
     TupleGetItem,
     Var,
 )
-from slipway.relay.narrowed import narrowed
+from slipway.relay.narrowed import attrs_with_sizes, narrowed
 from slipway.relay.types import SymbolDim, TensorType, TupleType, Type
 from slipway.relay.visit import evaluated_before
 
@@ -145,16 +145,23 @@ def _text(shape: Sequence[Any]) -> str:
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
-def evaluate_call(call: Call, arguments: Sequence[Value]) -> Value:
-    """Run the reference of one operator call on already computed arguments."""
+def evaluate_call(
+    call: Call, arguments: Sequence[Value], sizes: Mapping[VarNode, int] | None = None
+) -> Value:
+    """Run the reference of one operator call on already computed arguments.
+
+    `sizes` are those that values have told so far.
+    """
     definition = op_registry.get(call.op.name)
-    result = definition.evaluate(call.attrs, *arguments)
+    attrs = attrs_with_sizes(call.attrs, sizes) if sizes else call.attrs
+    result = definition.evaluate(attrs, *arguments)
     return tuple(result) if isinstance(result, (tuple, list)) else np.asarray(result)
 
 
 class _Interpreter:
     def __init__(self, module: IRModule | None) -> None:
         self.module = module
+        self.told: dict[VarNode, int] = {}
 
     def run(self, function: Function, values: Sequence[Value]) -> Value:
         environment = {id(p): v for p, v in zip(function.params, values, strict=True)}
@@ -183,7 +190,10 @@ class _Interpreter:
             case TupleGetItem():
                 return done[id(expr.tuple_value)][expr.index]
             case Call():
-                return evaluate_call(expr, [done[id(a)] for a in expr.args])
+                arguments = [done[id(a)] for a in expr.args]
+                if op_registry.is_call_of(expr, "sized") and isinstance(expr.attrs.size, SymbolDim):
+                    self.told[expr.attrs.size.variables[0]] = int(np.reshape(arguments[1], ()))
+                return evaluate_call(expr, arguments, self.told)
             case Var():
                 raise ExecutionError(f"the variable {expr.name!r} has no value")
             case _:

@@ -13,9 +13,10 @@ from slipway.errors import TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
+from slipway.relay.analysis.told_sizes import spoken_of, told_inside
 from slipway.relay.dims import SymbolDim, at, dim_of, lower_bound, told_by, usual
 from slipway.relay.expr import Call, Expr, Function, Op, Var
-from slipway.relay.op_registry import Attrs
+from slipway.relay.op_registry import Attrs, is_call_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order, rebuild
 
@@ -27,14 +28,22 @@ def narrowed(function: Function, sizes: Sizes) -> Function:
 
     Raises TypeInferenceError where the graph does not bear them.
     """
+    return _with_sizes(function, _in_terms_of(sizes))
 
+
+def attrs_with_sizes(attrs: Any, sizes: Sizes) -> Any:
+    """Return the attributes of a call with other sizes for the variables in them."""
+    return _attrs_of(attrs, _in_terms_of(sizes)) if isinstance(attrs, Attrs) else attrs
+
+
+def _in_terms_of(sizes: Sizes) -> Callable[[Any], Any]:
     def fresh(extent: Any) -> Any:
         if not isinstance(extent, SymbolDim):
             return extent
         values = {v: ops.as_expr(sizes[v], v.dtype) for v in extent.variables if v in sizes}
         return dim_of(substitute(extent.formula, values)) if values else extent
 
-    return _with_sizes(function, fresh)
+    return fresh
 
 
 def with_own_sizes(function: Function) -> Function:
@@ -114,7 +123,10 @@ def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.V
         for extent in type_.shape
     ]
     for expr in post_order(function.body, into_functions=False):
-        if isinstance(expr, Call) and isinstance(expr.attrs, Attrs):
+        if is_call_of(expr, "branch", "scan", "while_loop"):
+            own = told_inside(expr)
+            inner += [SymbolDim(v) for v in spoken_of(expr) if v not in own]
+        elif isinstance(expr, Call) and isinstance(expr.attrs, Attrs):
             inner += _dims_of([getattr(expr.attrs, name) for name in expr.attrs.FIELDS])
     variables = dict.fromkeys(
         v

@@ -59,12 +59,15 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Node | None = None) -> 
             return rule(types)
         except TypeInferenceError as error:
             direct = error
+    ranged = named and all(isinstance(v, SizeVar) for d in symbols for v in d.variables)
     if 1 < len(symbols) <= len(PRIMES[0]):
         with suppress(TypeInferenceError):
-            return _type_at_sizes(
+            found = _type_at_sizes(
                 rule, types, [dict(zip(symbols, sizes, strict=False)) for sizes in PRIMES]
             )
-    if direct is not None and all(isinstance(v, SizeVar) for d in symbols for v in d.variables):
+            if direct is None or not ranged or not _forgets(found):
+                return found
+    if direct is not None and ranged:
         raise direct  # sizes that only have to agree when the model runs have no names
     try:
         return _type_at_sizes(rule, types, [dict.fromkeys(symbols, size) for size in SIZES])
@@ -80,6 +83,14 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Node | None = None) -> 
             raise TypeInferenceError(
                 f"it does not allow the open dimension of {given}: with {SIZES[0]} for it, {error}"
             ) from None
+
+
+def _forgets(type_: Type) -> bool:
+    """Return whether nothing is known of a size, though all that it depends on have ranges.
+
+    The rule has said why (a window larger than its data at the range's lower end, say).
+    """
+    return any(d is ANY for leaf in flatten(type_) for d in leaf.shape)
 
 
 def _unified(rule: Rule, types: Sequence[Type]) -> Type | None:

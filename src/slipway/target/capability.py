@@ -123,7 +123,8 @@ def _processor(target: Target) -> Capability:
     bits = target.pointer_bits
     table = target.parsed_triple.table
     if target.kind.name == "c" or not target.kind.is_cpu:
-        return Capability(target, bits, "soft", False, False, False, False)
+        half = "native" if target.attrs.get("supports_float16") else "soft"
+        return Capability(target, bits, half, False, False, False, False)
     if table == "x86":
         half = "native" if has("avx512fp16") and has("avx512vl") else (
             "convert" if has("f16c") else "soft")  # fmt: skip

@@ -42,12 +42,16 @@ OPT_LEVELS = {
     "InferType": 0,
     "IntegerProducts": 2,
     "Inline": 1,
+    "JoinReductions": 2,
     "KernelPerOp": 0,
     "Legalize": 1,
     "MergeCompilerRegions": 0,
     "MergeComposite": 0,
     "MoveActivations": 0,
+    "ByteSums": 2,
     "EvenShifts": 2,
+    "MovedBytes": 2,
+    "ShortRounding": 2,
     "NarrowRescale": 2,
     "OptimizeLoops": 0,
     "OwnOutputs": 0,
@@ -82,7 +86,7 @@ NAMES = set(
     """
     accumulate_dots begin_copies cut_loops flatten_storage hoist_choice
     inject_double_buffer inject_prefetch
-    instrument_bounds loop_partition lower_blocks lower_custom_calls
+    instrument_bounds lay_out_textures loop_partition lower_blocks lower_custom_calls
     lower_custom_datatypes map_threads reduce_over_threads remove_assertions
     remove_unused serialize_threads simplify storage_rewrite swizzle_storage transpose_loads
     unroll_loop vectorize_loop

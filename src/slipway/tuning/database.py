@@ -27,6 +27,7 @@ from slipway.tuning.space import Candidate, candidate_of
 from slipway.tuning.store import FileStore, store_at
 from slipway.version import VERSION
 
+SCHEDULE = "tir.schedule"  # the operator of a task that is a function of loops
 _TRIAL = "select candidate, score, seconds, kind, error, verified from trial"
 _MOST_LOOPS = 20_000  # the newest, of all that were measured
 _SLOWS = "model"  # the kind of a trial that says: the whole model is slower with this choice
@@ -171,17 +172,40 @@ class Database:
                 raise self._damaged(f"the loops of a candidate are {row!r}, its score {score!r}")
         return [(task, row, score) for task, row, score in found if len(row) == length]
 
-    def records(self) -> list[dict[str, Any]]:
+    def verified(self, op: str, attrs: str) -> list[tuple[Candidate, list[float], str]]:
+        """Return verified trials of an operator's problem: choice, seconds, target.
+
+        Of one candidate on a device the last trial counts.
+        """
+        rows = self._rows(
+            "select candidate, seconds, target, device from trial "
+            "join task on trial.task = task.key "
+            f"where op = ? and attrs = ? and {_GOOD} order by number",
+            (op, attrs),
+        )
+        latest = {(text, target, device): seconds for text, seconds, target, device in rows}
+        return [
+            (self._candidate(text), [float(n) for n in self._json(seconds, list)], target)
+            for (text, target, _), seconds in latest.items()
+        ]
+
+    def knows(self, op: str, attrs: str) -> bool:
+        """Return whether there is a task of an operator's problem."""
+        return bool(self._rows("select 1 from task where op = ? and attrs = ?", (op, attrs)))
+
+    def records(self, of_schedules: bool = False) -> list[dict[str, Any]]:
         """Return the best of each task as records, which "schedules.records" takes.
 
-        Of several devices the last one that was tuned counts.
+        Of several devices the last one that was tuned counts.  `of_schedules`: those of functions'
+        schedules instead, which no model is compiled with.
         """
         rows = self._rows(
             "select task.op, attrs, inputs, target, candidate, score, workload from task join "
             "(select trial.*, row_number() over (partition by task order by score, number) as rank "
             f"from trial where {_GOOD} and device = (select device from trial t "
             "where t.task = trial.task order by number desc limit 1)) as won "
-            "on won.task = task.key and won.rank = 1 order by task.key"
+            "on won.task = task.key and won.rank = 1 "
+            f"where task.op {'=' if of_schedules else '<>'} '{SCHEDULE}' order by task.key"
         )
         found = []
         for op, attrs, inputs, target, text, score, workload in rows:

@@ -29,7 +29,7 @@ from slipway.tuning.measure import (
 )
 from slipway.tuning.model_bench import ModelBench, is_timed_whole
 from slipway.tuning.runner import Runner, at_work
-from slipway.tuning.search import SAME_ERRORS
+from slipway.tuning.search import SAME_ERRORS, Deadline
 from slipway.tuning.space import Candidate
 
 BATCH = 6
@@ -47,6 +47,7 @@ class LayoutProgress:
     trials: int
     score: float
     default_seconds: float
+    build_seconds: float = 0.0  # that the model last took to be compiled
 
 
 class LayoutSearch:
@@ -67,6 +68,8 @@ class LayoutSearch:
         self.score, self.seconds = 1.0, 0.0
         self._present: Path | None = None
         self._failures: list[str] = []  # of the device, in a row
+        self.deadline = Deadline()
+        self.build_seconds = 0.0
 
     def step(self, task: LayoutTask, size: int = BATCH) -> int:
         """Try some candidates of a task and return how many there were; 0: none is left."""
@@ -74,29 +77,44 @@ class LayoutSearch:
         return self.attempt(task, [c for c in task.candidates() if c not in tried][:size])
 
     def attempt(self, task: LayoutTask, batch: Sequence[Candidate]) -> int:
-        """Try these candidates of a task and return how many there were."""
+        """Try these candidates of a task and return how many there were: those that time allows."""
         if not batch:
             return 0
-        tried = self.tried[task.key]
+        tried, made = self.tried[task.key], 0
         present, errors = self.chosen[task.key], []
-        paths = {present: self._present or self.bench.build(self._with(task, present).items())}
+        paths = {present: self._present or self._built(task, present)}
+        self._present = paths[present]
         for candidate in batch:
+            if not self.deadline.fitting(1, self.build_seconds):
+                break
             tried.add(candidate)
+            made += 1
             try:
-                paths[candidate] = self.bench.build(self._with(task, candidate).items())
+                paths[candidate] = self._built(task, candidate)
             except SlipwayError as error:
                 errors.append(Measured(candidate, kind="build", error=error_text(error)))
-        self._present = paths[present]
+        if not made:
+            return 0
         measured = errors + self._measured(paths, present, ROUNDS)
         trials = [m for m in measured if m.candidate != present]
         self.database.add(task, self.device, trials)
         won = self._crown(task, present, paths, trials)
         self.fruitless[task.key] = 0 if won else self.fruitless[task.key] + 1
-        return len(batch)
+        return made
+
+    def _built(self, task: LayoutTask, candidate: Candidate) -> Path:
+        start = time.monotonic()
+        path = self.bench.build(self._with(task, candidate).items())
+        self.build_seconds = time.monotonic() - start
+        return path
 
     def is_done(self, task: LayoutTask) -> bool:
         """Return whether the last batches of a task brought nothing."""
         return self.fruitless[task.key] >= FRUITLESS
+
+    def is_finished(self, task: LayoutTask) -> bool:
+        """Return whether a task has nothing left to try, or nothing to gain."""
+        return self.is_done(task) or self.tried[task.key] >= set(task.candidates())
 
     def _with(self, task: LayoutTask, candidate: Candidate) -> dict[LayoutTask, Candidate]:
         return {t: candidate if t is task else self.chosen[t.key] for t in self.tasks}
@@ -146,6 +164,8 @@ class LayoutSearch:
             (m for m in trials if not m.kind and m.score < PROMISING), key=lambda m: m.score
         )
         for challenger in better[:2]:
+            if self.deadline.is_over:
+                return False
             pair = {present: paths[present], challenger.candidate: paths[challenger.candidate]}
             again = {m.candidate: m for m in self._measured(pair, present, 2 * ROUNDS)}
             one, other = again.get(challenger.candidate), again.get(present)
@@ -180,14 +200,16 @@ def tune_layouts(
     per_task: int = 0,
     in_all: int = 0,
     watcher: Callable[[LayoutProgress], None] | None = None,
+    unfinished: Callable[[list[LayoutTask]], None] | None = None,
 ) -> float:
     """Search the layouts of a model; return its time with the best over that at first.
 
     `seconds`, the trials of a task and those of all end it; 0: any.  A model with open sizes has no
-    layouts to search.  What is found is in the database, after Ctrl-C and errors too.  Raises
-    TuningError when the device fails.
+    layouts to search.  ``unfinished(tasks)`` is told those for which the seconds were too few.
+    What is found is in the database, after Ctrl-C and errors too.  Raises TuningError when the
+    device fails.
     """
-    start, tasks = time.monotonic(), extract_layouts(module, target, params)
+    deadline, tasks = Deadline(seconds), extract_layouts(module, target, params)
     if not tasks or not is_timed_whole(module):
         return 1.0
     with (
@@ -195,15 +217,28 @@ def tune_layouts(
         ModelBench(module, target, params or {}, runner, Path(folder.path)) as bench,
     ):
         search, left = LayoutSearch(tasks, database, bench), in_all
-        for task in sorted(tasks, key=lambda task: -task.weight):
+        search.deadline = deadline
+        waiting = sorted(tasks, key=lambda task: -task.weight)
+        short: list[LayoutTask] = []
+        while waiting:
+            task = waiting.pop(0)
             limits = [*([per_task] if per_task else []), *([left] if in_all else [])]
             with at_work(f"tuning {task.problem.op}, {search.score:.2f} of the model's time"):
                 left -= _search_one(search, task, min([len(task.space), *limits]))
             if watcher is not None:
                 number, trials = tasks.index(task), len(search.tried[task.key])
-                watcher(LayoutProgress(task, number, trials, search.score, search.seconds))
-            if (seconds and time.monotonic() - start > seconds) or (in_all and left <= 0):
+                watcher(
+                    LayoutProgress(
+                        task, number, trials, search.score, search.seconds, search.build_seconds
+                    )
+                )
+            if not deadline.fitting(1, search.build_seconds):
+                short = [*([] if search.is_finished(task) else [task]), *waiting]
                 break
+            if in_all and left <= 0:
+                break
+    if unfinished is not None and short:
+        unfinished(short)
     return search.score
 
 

@@ -10,7 +10,9 @@ results on the device are those of the reference.
 from __future__ import annotations
 
 import builtins
+import math
 import random
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,12 +28,42 @@ from slipway.tuning.space import Candidate
 POOL = 512  # candidates that a batch is chosen from
 AT_RANDOM = 0.15  # part of a batch
 FINALISTS = 2  # of a batch, that meet the best so far
+UNKNOWN = 2  # candidates of a batch, where nothing says how long they take
 DUELS = 2  # that one of them must win
 LOOKED_AT = 3  # candidates for each place in a batch, whose loops are looked at
 SAME_ERRORS = 16  # trials in a row that end in one class of error: something is broken
 
 
 TaskT = TypeVar("TaskT", bound=Decision)
+
+
+class Deadline:
+    """When a search ends; without seconds it does not."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._end = time.monotonic() + seconds if seconds else math.inf
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left, less than none when it is over."""
+        return self._end - time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether none are left."""
+        return self.left <= 0
+
+    def fitting(self, size: int, each: float) -> int:
+        """Return how many of `size` candidates fit, each taking so many seconds; 0: unknown yet.
+
+        Of those that nothing is known of, two: they tell.
+        """
+        left = self.left
+        if left == math.inf:
+            return size
+        if left <= 0:
+            return 0
+        return min(size, int(left / each) if each else UNKNOWN)
 
 
 class Trial(Protocol):
@@ -102,8 +134,13 @@ class TaskSearch(Generic[TaskT]):
         assert default is not None
         self.best = known.candidate if known is not None else default
         self.best_score = known.score if known is not None else 1.0
+        # What was faster than the best and did not become it: the duel was lost, or never held, as
+        # an earlier run was ended before.  The first of these are tried once more.
+        faster = [c for c, score in self.scores.items() if score < self.best_score]
+        self._unsettled = sorted(faster, key=self.scores.__getitem__)[:FINALISTS]
         self.default_seconds = 0.0
         self.watch = DriftWatch(lambda: self.bench.condition())
+        self.deadline = Deadline()
 
     @property
     def is_unmeasured(self) -> bool:
@@ -120,7 +157,10 @@ class TaskSearch(Generic[TaskT]):
 
         Raises TuningError when the trials keep ending in one class of error, with the first.
         """
-        return self.attempt(self._proposals(size))
+        again, self._unsettled = self._unsettled[:size], self._unsettled[size:]
+        return self.attempt(
+            [*again, *(self._proposals(size - len(again)) if size > len(again) else [])]
+        )
 
     def attempt(self, batch: Sequence[Candidate]) -> int:
         """Try these candidates and return how many there were; raises as `step` does."""
@@ -249,6 +289,8 @@ class TaskSearch(Generic[TaskT]):
         one: Measured | None = None
         alone, beside = 0.0, 0.0
         for _ in range(DUELS):
+            if self.deadline.is_over:
+                return None  # the next run tries it again
             measured = self.bench.measure(
                 [challenger, self.best], self.bench.rounds * 2, together=True
             )

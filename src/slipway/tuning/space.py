@@ -129,6 +129,16 @@ class Space(Choices):
         return {"strategy": candidate.strategy, **self._open(candidate)}
 
 
+def divisors(length: int) -> tuple[int, ...]:
+    """Return the numbers that divide a length, the smallest first."""
+    return tuple(n for n in range(1, length + 1) if length % n == 0)
+
+
+def fitting(value: int, length: int) -> int:
+    """Return the largest number that divides `length` and is at most `value`."""
+    return next((n for n in range(min(value, length), 0, -1) if length % n == 0), 1)
+
+
 def _is_ordered(legal: Sequence[Any]) -> bool:
     return all(isinstance(value, int) and not isinstance(value, bool) for value in legal)
 

@@ -323,7 +323,8 @@ export class Runtime {
   /** Make a tensor of numbers; typed arrays keep their type. */
   tensor(values, shape, dtype) {
     const found = shapeOf(values);
-    return this.empty(shape ?? found, dtype ?? dtypeOf(values)).copyFrom(values);
+    const numbers = shape && ArrayBuffer.isView(values) ? values.subarray() : values; // a shape that is said is another one
+    return this.empty(shape ?? found, dtype ?? dtypeOf(values)).copyFrom(numbers);
   }
 
   /** Let compiled code find `func` as `name`. */
@@ -1541,6 +1542,8 @@ function fill(target, values, dtype, shape, what) {
   const isNested = isNestedArray(values);
   if (isNested) {
     checkNested(values, shape, what);
+  } else if (values?.shape?.length > 1 && !isSameButOnes(values.shape, shape)) { // what a run gave, transposed
+    throw new SlipwayError(`${what} has shape [${shape}], and numbers of shape [${values.shape}] were given`, "ValueError");
   }
   const flat = typeof values === "number" || typeof values === "bigint" || typeof values === "boolean"
     ? [values]
@@ -1593,10 +1596,14 @@ function checkNested(values, shape, what) {
     throw new SlipwayError(
       `${what} has shape [${shape}], and the nested arrays that were given are not all of the same length`, "ValueError");
   }
-  const long = (sizes) => sizes.filter((n) => n !== 1).join();
-  if (long(extents) !== long(shape)) {
+  if (!isSameButOnes(extents, shape)) {
     throw new SlipwayError(`${what} has shape [${shape}], and nested arrays of shape [${extents}] were given`, "ValueError");
   }
+}
+
+function isSameButOnes(a, b) {
+  const long = (sizes) => Array.from(sizes).filter((n) => n !== 1).join();
+  return long(a) === long(b);
 }
 
 function noNumbers(what) {

@@ -69,11 +69,14 @@ _CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
 
 
 class _Api(ctypes.Structure):
-    # It has no clock, keeps no memory, and has one queue: the last five stay null.
+    # It has no clock, keeps no memory, has one queue and no images: the last six stay null.
     _fields_ = [
         ("name", ctypes.c_char_p),
         *_CALLS.items(),
-        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim", "streams")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("launches", "mark", "between", "trim", "streams", "alloc_image")
+        ),
     ]
 
 
@@ -400,7 +403,7 @@ def _object_of(text):
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
     text = re.sub(r"llvm\.nvvm\.shfl\.sync\.(\w+)\.i32", r"slw_shfl_\1", text)
     text = text.replace("llvm.nvvm.activemask", "slw_activemask")
-    text = text.replace("llvm.nvvm.cp.async.ca.shared.global.", "slw_cp_async_")
+    text = re.sub(r"llvm\.nvvm\.cp\.async\.c[ag]\.shared\.global\.", "slw_cp_async_", text)
     text = re.sub(r"llvm\.nvvm\.cp\.async\.(\w+)\.group", r"slw_cp_async_\1", text)
     text = re.sub(r"addrspacecast ptr (%\w+) to ptr addrspace\([13]\)", _SAME, text)
     text = text.replace(
@@ -410,12 +413,56 @@ def _object_of(text):
     text = re.sub(r"addrspacecast ptr addrspace\(3\) (%\w+) to ptr", _SAME, text)
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "")
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
+    text = _wmma_modelled(text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)
     text = re.sub(
         r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
     )
     return CompiledText(text, Target("llvm"), "kernels").object_bytes
+
+
+_WMMA = re.compile(r"call (<8 x \w+>) @(llvm\.amdgcn\.wmma[\w.]+)\((.*)\)$", re.MULTILINE)
+
+
+def _wmma_modelled(text):
+    """Return the text with functions that call the models in `warp.cc` for AMD's products."""
+    functions = {}
+
+    def called(found):
+        result, name, given = found.groups()
+        signs = "".join(word[3] for word in given.split(", ") if word in ("i1 true", "i1 false"))
+        kinds = {"f": "f16", "b": "bf16"}
+        model = (
+            "_".join({"t": "s8", "f": "u8"}[sign] for sign in signs[:2])
+            if signs
+            else kinds["b" if "bf16" in name else "f"]
+        )
+        operands = re.findall(r"<[^>]+> %\w+", given)
+        kind = operands[0].rpartition(" ")[0]
+        lines = [
+            *(
+                f"%{to} = alloca {k}, align 32"
+                for to, k in (("p", kind), ("q", kind), ("s", result))
+            ),
+            f"store {kind} %a, ptr %p, align 32",
+            f"store {kind} %b, ptr %q, align 32",
+            f"store {result} %c, ptr %s, align 32",
+            f"call void @slw_model_wmma_{model}(ptr %p, ptr %q, ptr %s)",
+            f"%r = load {result}, ptr %s, align 32",
+            f"ret {result} %r",
+        ]
+        body = "".join(f"{' ' * 4}{line}\n" for line in lines)
+        arguments = f"{kind} %a, {kind} %b, {result} %c"
+        functions[model] = (
+            f"declare void @slw_model_wmma_{model}(ptr, ptr, ptr)\n"
+            f"define internal {result} @wmma_{model}({arguments}) noinline {{\n{body}}}\n"
+        )
+        return f"call {result} @wmma_{model}({', '.join(operands)})"
+
+    text = _WMMA.sub(called, text)
+    text = re.sub(r"^declare <8 x \w+> @llvm\.amdgcn\.wmma.*\n", "", text, flags=re.MULTILINE)
+    return text + "".join(functions.values())
 
 
 _MMA = re.compile(r"^declare (\{.*\}) (@llvm\.nvvm\.mma\.[\w.]+)\((.*)\).*$", re.MULTILINE)

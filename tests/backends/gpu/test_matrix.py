@@ -229,7 +229,9 @@ def test_operands_are_fetched_sixteen_bytes_at_once(simulators, layer):
     x, w = (array(rng, shape, "float16") for shape in shapes)
     library = built(call(var("x", *shapes[0], dtype="float16"), relay.const(w)))
     code = library.lib.imported_modules[0]
-    assert fetched(code.get_source("ptx")) == {"b16", "v4.b32"}
+    ptx = code.get_source("ptx")
+    assert "cp.async.cg.shared.global" in ptx  # by the device itself
+    assert fetched(ptx) == {"b16"}  # what is gathered, and operands that begin anywhere
     simulator = simulators("ll")
     simulator.learn(code)
     simulator.enter()
@@ -264,6 +266,67 @@ def test_vectors_of_tensors_that_begin_anywhere(simulators, monkeypatch):
         found = run_kernels.run(function, tvm.cuda(0), [x], (4, 64), "float16")
         np.testing.assert_array_equal(found, x * x)
     simulator.leave()
+
+
+def forced(stages, *tile):
+    knobs = dict(zip(("block_rows", "block_columns", "rows", "columns"), tile, strict=True))
+    force = {"strategy": "threads.matrix", **knobs, "stages": stages}
+    names = ("nn.dense", "nn.conv2d")
+    return tvm.transform.PassContext(
+        opt_level=3, config={"schedules.force": dict.fromkeys(names, force)}
+    )
+
+
+@pytest.mark.parametrize(("dtype", "stages"), [("float16", 3), ("int8", 2)])
+def test_panels_some_steps_ahead(simulated, monkeypatch, dtype, stages):
+    """Sixteen bytes at once where a caller's memory begins so; the numbers of one stage anyway."""
+    rng = np.random.default_rng(9)
+    depth = 320 if dtype == "int8" else 160
+    x, w = array(rng, (35, depth), dtype), array(rng, (40, depth), dtype)
+    out = "int32" if dtype == "int8" else "float32"
+    given = var("x", *x.shape, dtype=dtype), var("w", *w.shape, dtype=dtype)
+    body = relay.nn.dense(*given, out_dtype=out)
+    with forced(1, 64, 32, 4, 4):
+        found = [run(simulated, body, x=x, w=w)]
+    with forced(stages, 64, 32, 4, 4):
+        library = built(body)
+    simulated.learn(library.lib.imported_modules[0])
+    kernel = library.lib["tvmgen_default_fused_nn_dense"]
+    for shift in (0, 8):
+        monkeypatch.setattr(simulated, "shift", shift)
+        found.append(run_kernels.run(kernel, tvm.cuda(0), [x, w], (35, 40), out))
+        np.testing.assert_array_equal(found[0], found[-1])
+    wide = x.astype("float64") @ w.astype("float64").T
+    close(found[0], wide.astype(out))
+
+
+def test_panels_of_several_steps_take_what_a_launch_gives(simulators, tmp_path):
+    """Beyond 48 KB; a convolution copies its weights so, and gathers its image."""
+    rng = np.random.default_rng(10)
+    x, w = array(rng, (1, 32, 13, 13), "float16"), array(rng, (32, 3, 3, 32), "float16")
+    body = relay.nn.conv2d(
+        var("x", *x.shape, dtype="float16"), var("w", *w.shape, dtype="float16"), groups=1,
+        padding=(1, 1), kernel_size=(3, 3), channels=32, kernel_layout="OHWI", out_dtype="float32",
+    )  # fmt: skip
+    knobs = MatrixKnobs(128, 128, 8, 8, 3)
+    assert knobs.panel_bytes((16, 32)) > 49152
+    assert knobs in legal_knobs(TARGET)
+    assert not [k for k in legal_knobs(TURING) if k.stages > 1]
+    simulator = simulators("ll")
+    simulator.enter()
+    with forced(3, 128, 128, 8, 8):
+        found = run(simulator, body, x=x, w=w)
+        ptx = built(body).lib.imported_modules[0].get_source("ptx")
+    simulator.leave()
+    plain = relay.nn.conv2d(
+        var("x", *x.shape, dtype="float32"), var("w", *w.shape, dtype="float32"), padding=(1, 1),
+        kernel_size=(3, 3), channels=32, kernel_layout="OHWI",
+    )  # fmt: skip
+    module = graph_executor.GraphModule(built(plain, Target("llvm"))["default"](tvm.cpu(0)))
+    module.run(x=x.astype("float32"), w=w.astype("float32"))
+    close(found, module.get_output(0).numpy())
+    assert ".extern .shared" in ptx
+    assert test_ptx.spilt(test_ptx.assembled(ptx, "sm_80", tmp_path)) == 0
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_90a", "sm_100"])

@@ -81,7 +81,9 @@ class WebGpuDevice(WgslDevice):
     """WGSL by `wgpu`: Naga compiles it."""
 
     def __init__(self, folder):
-        self.device = adapter().request_device_sync()
+        found = adapter()
+        wanted = found.features & {"shader-f16"}
+        self.device = found.request_device_sync(required_features=sorted(wanted))
         super().__init__(folder)
         self.pipelines = {}
 

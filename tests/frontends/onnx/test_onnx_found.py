@@ -137,3 +137,29 @@ def test_a_limit_that_is_said_to_be_one_number_is_checked():
             continue
         with pytest.raises(ExecutionError, match=rf"Range_0 the value {limit}, .* for 3 to 3"):
             module.run(x=np.int64(limit))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1], ids=str)
+@pytest.mark.parametrize("is_sorted", [0, 1])
+def test_different_elements_and_slices(axis, is_sorted):
+    """How many there are is the size of what is computed of them."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    axes = {} if axis is None else {"axis": axis}
+    nodes = [
+        N("Unique", ["x"], ["values", "first", "inverse", "counts"], sorted=is_sorted, **axes),
+        N("CumSum", ["values", "axis"], ["sums"]),
+        *(N("Cast", [x], [f"{x}_float"], to=1) for x in ("first", "inverse", "counts")),
+        N("CumSum", ["first_float", "zero"], ["places"]),
+        N("CumSum", ["counts_float", "zero"], ["numbers"]),
+    ]  # fmt: skip
+    weights = {"axis": np.int64(axis or 0), "zero": np.int64(0)}
+    names = ["sums", "places", "inverse_float", "numbers"]
+    proto = model(nodes, {"x": ("float32", ("n", 4))}, names, weights)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    mod, _ = relay.frontend.from_onnx(proto, dims={"n": (1, 9)})
+    module = GraphModule(relay.build(mod, "llvm")["default"](cpu()))
+    for n in (1, 9, 5):
+        x = np.random.default_rng(n).integers(0, 2, (n, 4)).astype(np.float32)
+        module.run(x=x)
+        for number, want in enumerate(session.run(None, {"x": x})):
+            np.testing.assert_array_equal(module.get_output(number).numpy(), want)

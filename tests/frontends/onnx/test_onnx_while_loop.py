@@ -214,10 +214,163 @@ def test_what_each_turn_appends_to(begin, stops):
             np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
 
 
-def test_what_grows_and_is_read_is_refused():
-    """An iteration that reads all of what was appended so far has no one size."""
+def decoder(begin, before):
+    """A greedy decoder of at most nine tokens, which attends to the cache that it appends to.
+
+    It attends to what was there `before` it appends, or to all.  The keys begin with `begin` rows.
+    """
+    node, rng = helper.make_node, np.random.default_rng(0)
+    read = ("keys", "values") if before else ("keys2", "values2")
+    body = [
+        node("Gather", ["table", "token"], ["x"], axis=0),
+        node("MatMul", ["x", "wk"], ["k1"]), node("MatMul", ["x", "wv"], ["v1"]),
+        node("Unsqueeze", ["k1", "front"], ["k"]), node("Unsqueeze", ["v1", "front"], ["v"]),
+        node("Concat", ["keys", "k"], ["keys2"], axis=1),
+        node("Concat", ["values", "v"], ["values2"], axis=1),
+        node("Transpose", [read[0]], ["kt"], perm=[0, 2, 1]), node("MatMul", ["x", "kt"], ["s"]),
+        node("Softmax", ["s"], ["share"], axis=-1), node("MatMul", ["share", read[1]], ["c3"]),
+        node("Squeeze", ["c3", "front"], ["seen"]), node("Add", ["seen", "x"], ["h"]),
+        node("MatMul", ["h", "out"], ["logits"]),
+        node("ArgMax", ["logits"], ["next"], axis=1, keepdims=0),
+        node("Concat", ["ids", "next"], ["ids2"], axis=0),
+        node("ReduceSum", ["ids2"], ["total"], keepdims=0),
+        node("Less", ["total", "limit"], ["on"]),
+    ]  # fmt: skip
+    states = [("token", INT, (1,)), ("keys", FLOAT, (1, "a", 6)), ("values", FLOAT, (1, "a", 6)),
+              ("ids", INT, ("b",))]  # fmt: skip
+    after = [("next", INT, (1,)), ("keys2", FLOAT, (1, "c", 6)), ("values2", FLOAT, (1, "c", 6)),
+             ("ids2", INT, ("d",))]  # fmt: skip
+    graph = helper.make_graph(
+        body, "body", [info("i", INT, ()), info("c", BOOL, ()), *(info(*s) for s in states)],
+        [info("on", BOOL, ()), *(info(*s) for s in after)],
+    )  # fmt: skip
+    loop = node(
+        "Loop", ["most", "yes", "first", "k0", "v0", "none"], ["last", "k", "v", "tokens"],
+        body=graph, name="decode",
+    )  # fmt: skip
+    weights = {
+        "wk": rng.standard_normal((6, 6)) / 2, "wv": rng.standard_normal((6, 6)),
+        "out": rng.standard_normal((6, 9)), "table": rng.standard_normal((9, 6)),
+    }  # fmt: skip
+    weights = {name: value.astype(np.float32) for name, value in weights.items()}
+    weights |= {"front": np.int64([0]), "most": np.int64(9), "limit": np.int64(30),
+                "yes": np.bool_(True), "none": np.int64([])}  # fmt: skip
+    made = [onnx.numpy_helper.from_array(np.asarray(v), name) for name, v in weights.items()]
+    inputs = [info("first", INT, (1,)), info("k0", FLOAT, (1, begin, 6)),
+              info("v0", FLOAT, (1, begin, 6))]  # fmt: skip
+    outputs = [info("last", INT, (1,)), info("sum", FLOAT, (1, 6)), info("tokens", INT, ("e",))]
+    nodes = [loop, node("ReduceSum", ["k", "second"], ["sum"], keepdims=0)]
+    made.append(onnx.numpy_helper.from_array(np.int64([1]), "second"))
+    proto = helper.make_model(
+        helper.make_graph(nodes, "decoder", inputs, outputs, made),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    proto.ir_version = 8
+    return proto
+
+
+@pytest.mark.parametrize(("begin", "before"), [("p", False), (2, True)])
+def test_what_grows_may_be_read(begin, before):
+    """Each iteration has a size of its own: what it begins with, and one more in each."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    proto = decoder(begin, before)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    mod, _ = from_onnx(proto, dims={"p": (1, 5)} if begin == "p" else None)
+    module = GraphModule(relay.build(mod, "llvm")["default"](cpu()))
+    found = set()
+    for rows in (1, 5, 3) if begin == "p" else (2, 2, 2):
+        for token in (0, 4, 7):
+            rng = np.random.default_rng(rows + token)
+            caches = (rng.standard_normal((1, rows, 6)).astype(np.float32) for _ in "kv")
+            given = dict(zip(("k0", "v0"), caches, strict=True), first=np.int64([token]))
+            last, total, tokens = session.run(None, given)
+            module.run(**given)
+            found.add(len(tokens))
+            assert module.get_output(0).numpy() == last
+            np.testing.assert_allclose(module.get_output(1).numpy(), total, rtol=1e-4, atol=1e-5)
+            assert module.get_output(3).numpy() == len(tokens)
+            assert module.get_output(2).numpy()[: len(tokens)].tolist() == tokens.tolist()
+    assert len(found) > 1
+
+
+def test_an_iteration_that_changes_more_than_the_last_is_refused():
     proto = frames(2, False)
     body = proto.graph.node[2].attribute[0].g
-    body.node[8].input[0] = "states"
-    with pytest.raises(ModelError, match=r"what it carries changes .*\(state 1\)"):
+    body.node[5].CopyFrom(helper.make_node("Concat", ["states", "states"], ["states2"], axis=0))
+    with pytest.raises(ModelError, match=r"what it carries changes .*\(state 1\).* by as much"):
         from_onnx(proto, shape={"x": (relay.Dim("n", 1, 20), 4)})
+    body.node[5].CopyFrom(helper.make_node("Concat", ["states", "new"], ["states2"], axis=0))
+    body.node[10].input[0] = "states"
+    with pytest.raises(ModelError, match=r"adds to a scan output is .*, of another size in each"):
+        from_onnx(proto, shape={"x": (relay.Dim("n", 1, 20), 4)})
+
+
+def inside(nodes, weights):
+    """At most seven iterations over a vector x, whose sum so far is `acc`, of these nodes."""
+    node = helper.make_node
+    graph = helper.make_graph(
+        [*nodes, node("ReduceSum", ["part"], ["t"], keepdims=0), node("Mul", ["t", "tenth"], ["s"]),
+         node("Add", ["acc", "s"], ["acc2"]), node("Less", ["acc2", "limit"], ["more"])],
+        "body", [info("i", INT, ()), info("c", BOOL, ()), info("acc", FLOAT, ())],
+        [info("more", BOOL, ()), info("acc2", FLOAT, ())],
+    )  # fmt: skip
+    weights = {"most": np.int64(7), "yes": np.bool_(True), "tenth": np.float32(0.1),
+               "limit": np.float32(2), "one": np.int64(1), "zero": np.int64(0),
+               "front": np.int64([0]), **weights}  # fmt: skip
+    proto = helper.make_model(
+        helper.make_graph(
+            [node("Loop", ["most", "yes", "start"], ["end"], body=graph, name="turns")], "inside",
+            [info("x", FLOAT, (12,)), info("start", FLOAT, ())], [info("end", FLOAT, ())],
+            [onnx.numpy_helper.from_array(np.asarray(v), name) for name, v in weights.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )  # fmt: skip
+    proto.ir_version = 8
+    return proto
+
+
+def boxes():
+    rng = np.random.default_rng(3)
+    corner = rng.uniform(0, 4, (1, 12, 2))
+    return np.concatenate([corner, corner + rng.uniform(1, 3, (1, 12, 2))], 2).astype(np.float32)
+
+
+INSIDE = {
+    "found": (
+        [("Greater", ["x", "acc"], ["mask"]), ("NonZero", ["mask"], ["p2"]),
+         ("Squeeze", ["p2", "front"], ["p"]), ("Gather", ["x", "p"], ["v"]),
+         ("CumSum", ["v", "zero"], ["part"])], {},
+    ),
+    "chosen boxes": (
+        [("Add", ["x", "acc"], ["moved"]), ("Unsqueeze", ["moved", "two"], ["scores"]),
+         ("NonMaxSuppression", ["boxes", "scores", "five", "half"], ["chosen"]),
+         ("Gather", ["chosen", "second"], ["p2"], 1), ("Squeeze", ["p2", "ax"], ["p"]),
+         ("Gather", ["x", "p"], ["v"]), ("CumSum", ["v", "zero"], ["part"])],
+        {"boxes": boxes(), "two": np.int64([0, 1]), "five": np.int64([5]),
+         "half": np.float32([0.3]), "second": np.int64([2]), "ax": np.int64([1])},
+    ),
+    "so many entries as iterations": (
+        [("Add", ["i", "one"], ["n"]), ("Unsqueeze", ["n", "front"], ["end"]),
+         ("Slice", ["x", "front", "end"], ["part"])], {},
+    ),
+    "a range to the iteration": (
+        [("Add", ["i", "one"], ["n"]), ("Range", ["zero", "n", "one"], ["r"]),
+         ("Gather", ["x", "r"], ["part"])], {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_sizes_that_an_iteration_finds(case):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    nodes, weights = INSIDE[case]
+    made = [helper.make_node(k, a, b, **({"axis": x[0]} if x else {})) for k, a, b, *x in nodes]
+    proto = inside(made, weights)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    module = compiled(proto)
+    for seed in range(5):
+        x = np.random.default_rng(seed).uniform(-1, 2, 12).astype(np.float32)
+        given = {"x": x, "start": np.array(seed / 2 - 2, np.float32)}
+        module.run(**given)
+        want = session.run(None, given)[0]
+        np.testing.assert_allclose(module.get_output(0).numpy(), want, rtol=1e-4, atol=1e-5)

@@ -187,15 +187,50 @@ def test_in_branches():
     compare(Branches(), [(x, torch.tensor(n)) for x, n in values])
 
 
-def test_in_a_loop_it_is_refused():
-    class Loop(torch.nn.Module):
-        def forward(self, x):
-            step = torch._higher_order_ops.while_loop
-            return step(lambda x: x.sum() < 9, lambda x: (x + x[x > 0].sum(),), (x,))
+class Loop(torch.nn.Module):
+    """What is positive is added, as many numbers as the sum says, and rows by themselves."""
 
-    program = torch.export.export(Loop(), (torch.rand(3),))
-    with pytest.raises(ModelError, match=r"as long as values say, in a loop"):
-        relay.frontend.from_pytorch(program)
+    def forward(self, x):
+        def body(x):
+            n = (x.sum().abs().long() % 4 + 1).item()
+            torch._check(n <= 4)
+            torch._check(n >= 1)
+            return (x + x[x > 0].sum() * 0.1 + torch.arange(n).float().sum() * 0.01 + 0.03,)
+
+        step = torch._higher_order_ops.while_loop
+        (last,) = step(lambda x: x.sum() < 9, body, (x,))
+        rows = torch._higher_order_ops.map(lambda row: row[row > 0].cumsum(0).sum() + row, x)
+        return last, rows
+
+
+def test_in_a_loop():
+    x = torch.tensor([[1.0, 2, -3], [-1, -2, -0.5]])
+    compare(Loop(), [(x,), (-x,), (x * 4,)])
+
+
+class Slices(torch.nn.Module):
+    def __init__(self, function, dim):
+        super().__init__()
+        self.function, self.dim = function, dim
+
+    def forward(self, x):
+        found, inverse, counts = self.function(
+            x, dim=self.dim, return_inverse=True, return_counts=True
+        )
+        return found.cumsum(self.dim), inverse, counts
+
+
+@pytest.mark.parametrize(
+    ("function", "dim", "shape"),
+    [
+        (torch.unique, 0, (9, 3)),
+        (torch.unique, -1, (2, 2, 7)),
+        (torch.unique_consecutive, 1, (2, 8)),
+    ],
+)
+def test_unique_slices(function, dim, shape):
+    torch.manual_seed(0)
+    compare(Slices(function, dim), [(torch.randint(0, n, shape),) for n in (1, 2, 3)])
 
 
 def test_repeats_that_nothing_bounds_are_refused():

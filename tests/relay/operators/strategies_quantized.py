@@ -153,7 +153,7 @@ def rescale_high(d):
         d.array(count, "int32", -(1 << 29), 1 << 29),
         d.array(count, "int32", 0, 31),
     )
-    return Case((d.array(shape, "int32"), *factors))
+    return Case((d.array(shape, "int32"), *factors), attrs_of(d, d.pick([0, 2])))
 
 
 @strategy("qnn.lookup")

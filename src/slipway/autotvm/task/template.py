@@ -22,7 +22,7 @@ from slipway.ir.node import Node
 from slipway.ir.visit import children
 from slipway.target import Target
 from slipway.te.operation import ComputeOp
-from slipway.tuning.scheduled import ScheduledTask, type_of
+from slipway.tuning.schedules.scheduled import ScheduledTask, type_of
 from slipway.tuning.space import Candidate, Choices
 
 Template = Callable[..., tuple[te.Schedule, list[Any]]]

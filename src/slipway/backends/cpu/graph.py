@@ -11,6 +11,7 @@ from typing import Any
 
 from slipway.backends.cpu.knobs import fills_vectors
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
+from slipway.backends.cpu.lowering.byte_sums import byte_sums
 from slipway.backends.cpu.lowering.cut_kernels import cut_kernels
 from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
@@ -23,6 +24,7 @@ from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.keep_blocks import keep_blocks
 from slipway.backends.cpu.lowering.layout_wish import layout_wish
 from slipway.backends.cpu.lowering.move_activations import move_activations
+from slipway.backends.cpu.lowering.moved_bytes import moved_bytes
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
 from slipway.backends.cpu.lowering.pack_blocks import float_lanes, pack_blocks
 from slipway.backends.cpu.lowering.pack_quantized import (
@@ -32,6 +34,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 )
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.plain_conv import stays_plain
+from slipway.backends.cpu.lowering.short_rounding import short_rounding
 from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
 from slipway.relay.expr import Call, Function
 from slipway.target import Target
@@ -160,7 +163,9 @@ def _costs(setting: Setting) -> Costs:
 def _pack(function: Function, setting: Setting) -> Function:
     instructions = packing_instructions(setting.target)
     padded = pad_quantized(function, instructions)
-    return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
+    packed = sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
+    # Reshapes that meet, and those of factors, are left.
+    return packed if packed is function else fold_constant(simplify_expr(packed))
 
 
 def _pack_blocks(function: Function, setting: Setting) -> Function:
@@ -192,6 +197,10 @@ def _shifts_alike(target: Target | None) -> bool:
     return target is not None and _is_llvm(target) and capability_of(target).shifts_alike()
 
 
+def _shifts_each(target: Target | None) -> bool:
+    return target is not None and _is_llvm(target) and not capability_of(target).shifts_alike()
+
+
 def _multiplies_bytes(setting: Setting) -> bool:
     return bool(packing_instructions(setting.target)) and _blocks(setting)
 
@@ -205,11 +214,14 @@ LOWERING: tuple[Pass, ...] = (
     setting_pass("SubpixelConv", _subpixel, _blocks),
     graph_pass("CutKernels", cut_kernels),
     graph_pass("EvenShifts", even_shifts, lambda s: _shifts_alike(s.target)),
+    graph_pass("ShortRounding", short_rounding, lambda s: _shifts_each(s.target)),
     graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
+    graph_pass("MovedBytes", moved_bytes, lambda s: _is_llvm(s.target)),
+    graph_pass("ByteSums", byte_sums, lambda s: _is_llvm(s.target)),
     setting_pass("PackBlockWeights", _pack_blocks, lambda s: _is_llvm(s.target)),
     graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )

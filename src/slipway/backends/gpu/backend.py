@@ -11,6 +11,7 @@ from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.fill_ahead import begin_copies
 from slipway.backends.gpu.lowering.swizzle import swizzle_storage
+from slipway.backends.gpu.lowering.textures import lay_out_textures
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
@@ -32,6 +33,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(map_threads),
     loop_pass(lower_custom_calls),
     loop_pass(swizzle_storage),
+    loop_pass(lay_out_textures),
     loop_pass(flatten_storage),
     loop_pass(remove_unused),
     loop_pass(vectorize_loop),

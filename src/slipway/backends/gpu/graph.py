@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.backends.gpu.joins import joined_reductions
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.schedules.shared import runs_in_step
@@ -60,7 +61,10 @@ def _attention(function: Function, setting: Setting) -> Function:
     target = setting.target
     assert target is not None
     calls = (e for e in post_order(function) if isinstance(e, Call))
-    fast = target.kind.name == "cuda"  # its matrix units multiply more than its threads do
+    fast = target.kind.name in (
+        "cuda",
+        "rocm",
+    )  # their matrix units multiply more than its threads do
     if fast and any(
         c.op.name == "nn.batch_matmul" and is_on_matrix_units(c, target) for c in calls
     ):
@@ -84,6 +88,11 @@ def _columns(function: Function, setting: Setting) -> Function:
     return made if made is function else fold_constant(made)
 
 
+def _joins(function: Function, setting: Setting) -> Function:
+    assert setting.target is not None
+    return joined_reductions(function, setting.target)
+
+
 def _in_step(setting: Setting) -> bool:
     return setting.target is not None and runs_in_step(setting.target)
 
@@ -97,4 +106,5 @@ PASSES: tuple[Pass, ...] = (
     setting_pass("WinogradConv", _winograd, exact=False),
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(wide=MOST),
+    setting_pass("JoinReductions", _joins, exact=False),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from slipway.codegen.gpu.dynamic_shared import SCOPE
 from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.codegen.gpu.nvptx import version_of
 from slipway.errors import CodegenError
@@ -64,6 +65,16 @@ def shared_bytes_of_launches(target: Target) -> int:
     if given < _STATIC[target.kind.name]:
         return static if given else most
     return given if given > _STATIC[target.kind.name] else most
+
+
+def panel_bytes(target: Target, stages: int) -> int:
+    """Return how many bytes the panels of `stages` steps may take together."""
+    return shared_bytes(target) if stages == 1 else shared_bytes_of_launches(target)
+
+
+def panel_scope(target: Target, size: int) -> str:
+    """Return the scope of panels of `size` bytes: a launch gives what the code cannot say."""
+    return "shared" if size <= shared_bytes(target) else SCOPE
 
 
 def most_blocks(target: Target) -> int | None:

@@ -17,6 +17,7 @@ from slipway.backends.gpu.languages import WRITERS, Writer
 from slipway.backends.gpu.limits import SHARED_BYTES, check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.gpu.kernel import DeviceKernel
+from slipway.codegen.gpu.textures import is_texture, sides
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -152,6 +153,10 @@ class _Host:
         address = E.Var(buffer.name, "int64")
         self.workspaces[id(buffer.data)] = address
         allocated = _packed("alloc", self.kind, like, size, dtype="int64")
+        if is_texture(buffer.scope):
+            bits = dtypes.bits_of(buffer.dtype)
+            wanted = [ops.const(n, "int64") for n in (*sides(buffer), bits)]
+            allocated = _packed("alloc_image", self.kind, like, *wanted, dtype="int64")
         freed = _call("free", self.kind, address)
         return S.LetStmt(address, allocated, S.seq((self.visit(node.body), freed)))
 

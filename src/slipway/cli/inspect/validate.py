@@ -76,7 +76,7 @@ def validate(
     """Run MODEL on every sample, here or on a device, and say how good its outputs are.
 
     Of each output: SQNR, cosine and the largest error beside the reference. Of the classes (the
-    largest value of the first output): the share that the labels and the reference have, too.
+    largest of a sample's scores): the share that the labels and the reference have, too.
 
     For example:
 

@@ -22,8 +22,8 @@ from slipway.ir.ops import const
 from slipway.target.capability import Capability
 
 Lane = int | str | None
-_SIGNS = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
-_COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
+OPERATORS = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
+COMPARISONS = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
 _SIMPLE = re.compile(r"\w+|\(-?[\w.]+\)")
 _HALVES = ("float16", "bfloat16")
 
@@ -126,7 +126,7 @@ class CExpressions:
 
     def _binary(self, node: E.BinaryOp, lane: Lane) -> str:
         scalar = dtypes.scalar_of(node.dtype)
-        sign = _SIGNS[type(node)]
+        sign = OPERATORS[type(node)]
         if scalar in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
         a, b = self.expr(node.a, lane), self.expr(node.b, lane)
@@ -178,7 +178,7 @@ class CExpressions:
     def _compare(self, node: Any, lane: Lane) -> str:
         if dtypes.scalar_of(node.a.dtype) in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
-        return f"({self.expr(node.a, lane)} {_COMPARE[type(node)]} {self.expr(node.b, lane)})"
+        return f"({self.expr(node.a, lane)} {COMPARISONS[type(node)]} {self.expr(node.b, lane)})"
 
     _c_EQ = _c_NE = _c_LT = _c_LE = _c_GT = _c_GE = _compare
 

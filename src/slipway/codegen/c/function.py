@@ -302,7 +302,7 @@ class CFunction(CIntrinsics):
 
     def _assert(self, node: S.AssertStmt) -> None:
         self.line(f"if (!{self.expr(node.condition)}) {{")
-        self.fail("AssertionError", node.message.value)
+        self.fail(node.kind, node.message.value)
         self.line("}")
         self.stmt(node.body)
 

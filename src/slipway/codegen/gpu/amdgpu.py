@@ -108,4 +108,5 @@ def code_object(ir: str, target: Target) -> tuple[bytes, str]:
 def _capability(target: Target) -> Capability:
     has = {"rounding": True, "rounding64": True, "fma": True, "fma64": True}
     found = capability_of(target)
-    return replace(found, **has, half="convert", in_c=False, shuffles=True)  # type: ignore[arg-type]
+    half = "native" if found.half == "native" else "convert"
+    return replace(found, **has, half=half, in_c=False, shuffles=True)  # type: ignore[arg-type]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
 from slipway.ir.instructions import async_copies
-from slipway.ir.instructions.warp_products import WARP_PRODUCTS, cuda_function
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS, cuda_function, symbol
+from slipway.ir.instructions.wmma_products import WMMA_PRODUCTS, hip_function
 
 _PROLOGUE = (
     """#ifdef __CUDACC_RTC__ // NVRTC has no headers of C
@@ -54,6 +55,14 @@ SLW_DOT4(slw_dot4_us, unsigned char, signed char, "u32.s32")
 SLW_DOT4(slw_dot4_uu, unsigned char, unsigned char, "u32.u32")
 """
 
+_HALF_ARITHMETIC = """#include <cuda_fp16.h>
+#define slw_as_half(x) __ushort_as_half((uint16_t)(x))
+#define slw_half_bits(x) __half_as_ushort(x)
+#define slw_half_fma __hfma
+#define slw_from_half(x) __half2float(slw_as_half(x))
+#define slw_to_half(x) __half_as_ushort(__float2half_rn(x))
+"""
+
 CUDA = Dialect(
     name="cuda",
     head='extern "C" __global__ void{bounds}\n{name}({parameters})',
@@ -70,6 +79,7 @@ CUDA = Dialect(
     builtins=MATH,
     function="static __device__ __forceinline__",
     restrict="__restrict__ ",
+    half_arithmetic=_HALF_ARITHMETIC,
     dots=_DOTS,
     products={name: cuda_function(entry) for name, entry in WARP_PRODUCTS.items()},
     shuffles={
@@ -87,7 +97,8 @@ HIP = replace(
     prologue=_PROLOGUE.replace(
         "__CUDACC_RTC__ // NVRTC has", "__HIPCC_RTC__ // hipRTC has"
     ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
-    products={},
+    half_arithmetic=_HALF_ARITHMETIC.replace("cuda_fp16.h", "hip/hip_fp16.h"),
+    products={name: hip_function(entry, symbol(name)) for name, entry in WMMA_PRODUCTS.items()},
     shuffles={
         f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{position}}, {{width}})"
         for end in ("", "_up", "_down")

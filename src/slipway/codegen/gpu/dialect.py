@@ -19,6 +19,8 @@ class Dialect:
       ``{most}`` in all
     - `pointer`, `scalar`: a parameter, with ``{type}``, ``{name}``, ``{number}``; a pointer has
       ``{restrict}`` too, which is `restrict` where nothing else points there
+    - `image`: a parameter that is a texture (textures.py), with ``{access}`` and ``{name}``; "":
+      there is none
     - `spaces`: words in front of the type that a pointer points to, for memory that is "global",
       "shared" or "local"
     - `shared`: words in front of a declaration of memory that a block shares
@@ -33,6 +35,9 @@ class Dialect:
     - `reserved`: words that no variable may have
     - `halves`: defines ``slw_from_half`` and ``slw_to_half``, the device's own conversions of the
       16 bits of a float16; None: they are arithmetic on integers
+    - `half_arithmetic`: makes numbers of such 16 bits and back, ``slw_as_half`` and
+      ``slw_half_bits``, for the operators of the language, and defines ``slw_half_fma`` and the two
+      conversions, where `halves` does not
     - `dots`: defines ``slw_dot4_ss`` and so on (ir/instructions/dot4.py); None: they are spelled
       out
     - `products`: functions, by name of a product of a warp (ir/instructions/warp_products.py,
@@ -62,6 +67,7 @@ class Dialect:
     doubles: str | None = ""
     reserved: frozenset[str] = frozenset()
     halves: str | None = None
+    half_arithmetic: str = ""
     dots: str | None = None
     products: Mapping[str, str] = field(default_factory=dict)
     shuffles: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +75,7 @@ class Dialect:
     dynamic_declared: str = ""
     dynamic_parameter: str = ""
     copies: str = ""
+    image: str = ""
     lane: str = ""
     exchange: str = ""
 

@@ -7,11 +7,14 @@ from math import prod
 
 from slipway import dtypes
 from slipway.codegen.c import spelling
-from slipway.codegen.c.expressions import Lane
-from slipway.codegen.c.function import CFunction, CModule
+from slipway.codegen.c.expressions import COMPARISONS, OPERATORS, Lane
+from slipway.codegen.c.function import CModule
 from slipway.codegen.capture import captured
+from slipway.codegen.extremes import number_first
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.dynamic_shared import MEMORY, SCOPE, DynamicShared
+from slipway.codegen.gpu.images import ImageFunction
+from slipway.codegen.gpu.textures import is_texture
 from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -28,6 +31,7 @@ _SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
 AXES = ("x", "y", "z")
 WARP_HELPER = "warp_product."  # in front of the names of those that a kernel uses
 SHUFFLE_HELPER, COPY_HELPER = "warp_shuffle", "async_copy"  # that a kernel uses
+HALF_HELPER = "half_arithmetic"
 
 
 @dataclass(frozen=True)
@@ -96,21 +100,20 @@ def uses(node: S.Stmt, var: E.Var) -> bool:
     return any(n is var for n in walk(node))
 
 
-class KernelEmitter(CFunction):
+class KernelEmitter(ImageFunction):
     """Emits one kernel: the walk of C with memory in spaces, and threads."""
 
     def __init__(self, module: CModule, name: str, dialect: Dialect) -> None:
         super().__init__(module, name)
         self.dialect = dialect
         self.strict = module.capability.target.is_strict
+        self.native_half = module.capability.half == "native"
         self.spaces: dict[int, str] = {}  # of memory, by data Var
         self.declared: list[str] = []  # shared memory, at the top of the function
         self.shared_bytes = 0
         self.dynamic = DynamicShared()
         self.taken |= dialect.reserved | {name, MEMORY}
         self.shared: frozenset[int] = frozenset()  # nodes of this statement, by id
-        self.known: dict[tuple[int, Lane, bool], tuple[str, list[str]]] = {}
-        self.branches: list[list[str]] = []  # the lines that a branch's lines stand among
 
     # -- around the body ---------------------------------------------------------------------------
 
@@ -126,6 +129,11 @@ class KernelEmitter(CFunction):
                 buffer = buffers.get(id(var))
                 if buffer is None:
                     raise CodegenError(f"{self.name}: pointer {var.name} is of no known type")
+                if is_texture(buffer.scope):
+                    access = self.image_access(buffer, body)
+                    parameters.append(self.dialect.image.format(access=access, name=name))
+                    kinds += "p"
+                    continue
                 ty = spelling.c_type(buffer.dtype)
                 self.pointer_types[id(var)] = ty
                 self.spaces[id(var)] = "global"
@@ -312,25 +320,69 @@ class KernelEmitter(CFunction):
 
     def _binary(self, node: E.BinaryOp, lane: Lane) -> str:
         """Return a sum with a product as one instruction, as processors compute it."""
-        product = product_of(node)
-        fuses = dtypes.scalar_of(node.dtype) in ("float32", "float64") and not self.strict
-        if product is None or not fuses:
-            return super()._binary(node, lane)
-        first = product is node.a
-        other = self.expr(node.b if first else node.a, lane)
-        x, y = self.expr(product.a, lane), self.expr(product.b, lane)
-        if isinstance(node, E.Sub):
-            x, other = (x, f"-{other}") if first else (f"-{x}", other)
-        return f"fma({x}, {y}, {other})"
+        product = None if self.strict else product_of(node)
+        of_halves = self._computes_in_halves(node)
+        if product is not None and (
+            of_halves or dtypes.scalar_of(node.dtype) in ("float32", "float64")
+        ):
+            first = product is node.a
+            other = self._number(node.b if first else node.a, lane)
+            x, y = self._number(product.a, lane), self._number(product.b, lane)
+            if isinstance(node, E.Sub):
+                x, other = (x, f"-{other}") if first else (f"-{x}", other)
+            if of_halves:
+                return f"slw_half_bits(slw_half_fma({x}, {y}, {other}))"
+            return f"fma({x}, {y}, {other})"
+        if of_halves:
+            x, y = self._number(node.a, lane), self._number(node.b, lane)
+            return f"slw_half_bits({x} {OPERATORS[type(node)]} {y})"
+        return super()._binary(node, lane)
 
     _c_Add = _c_Sub = _c_Mul = _binary
+
+    def _computes_in_halves(self, node: E.BinaryOp | E.CmpOp) -> bool:
+        """Return whether the device's own float16 computes a node: what it rounds right, or not."""
+        if not self.native_half or dtypes.scalar_of(node.a.dtype) != "float16":
+            return False
+        self.helpers.add(HALF_HELPER)
+        return True
+
+    def _number(self, node: E.PrimExpr, lane: Lane) -> str:
+        """Return the spelling of a float as the language's number, of a float16 too."""
+        text = self.expr(node, lane)
+        return f"slw_as_half({text})" if dtypes.scalar_of(node.dtype) == "float16" else text
+
+    def _choose(self, node: E.BinaryOp, lane: Lane) -> str:
+        if not self._computes_in_halves(node):
+            return super()._choose(node, lane)
+        first, second, is_number = number_first(node)
+        b, a = self.simple(second, lane), self.simple(first, lane)
+        sign = "<" if type(node) is E.Min else ">"
+        no_number = "" if is_number else f" || slw_as_half({a}) != slw_as_half({a})"
+        return f"(slw_as_half({a}) {sign} slw_as_half({b}){no_number} ? {a} : {b})"
+
+    _c_Min = _c_Max = _choose
+
+    def _compare(self, node: E.CmpOp, lane: Lane) -> str:
+        if not self._computes_in_halves(node):
+            return super()._compare(node, lane)
+        a, b = self._number(node.a, lane), self._number(node.b, lane)
+        return f"({a} {COMPARISONS[type(node)]} {b})"
+
+    _c_EQ = _c_NE = _c_LT = _c_LE = _c_GT = _c_GE = _compare
 
     def _c_Cast(self, node: E.Cast, lane: Lane) -> str:
         source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
         pair = (source, target)
-        if self.dialect.halves is not None and pair == ("float16", "float32"):
+        own = self.dialect.halves is not None or self.native_half
+        if self.native_half and "float16" in pair and "float32" in pair:
+            self.helpers.add(HALF_HELPER)
+        loaded = node.value
+        if pair == ("float16", "float32") and self.reads_texture(loaded):
+            return self.number_of_texel(loaded, lane)  # type: ignore[arg-type]
+        if own and pair == ("float16", "float32"):
             return f"slw_from_half({self.expr(node.value, lane)})"
-        if self.dialect.halves is not None and pair == ("float32", "float16"):
+        if own and pair == ("float32", "float16"):
             return f"slw_to_half({self.expr(node.value, lane)})"
         return super()._c_Cast(node, lane)
 

@@ -23,6 +23,8 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions import wmma_products
+from slipway.ir.instructions.async_copies import WHOLE_BYTES
 from slipway.ir.instructions.warp_products import (
     WARP_PRODUCTS,
     emit_llvm,
@@ -60,7 +62,7 @@ class GpuMachine:
     - `shuffle`: hands a word over to another thread of the warp
     - `active`: the function that gives a bit for each thread of the warp that is here; "": none
     - `copies`: calls of those to shared memory that go on while threads compute, with ``{bytes}``,
-      ``{to}``, ``{from_}`` and ``{groups}``
+      ``{to}``, ``{from_}``, ``{cache}`` and ``{groups}``
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
     - `version`: N of sm_N, which says what its matrix units take at once
     - `whole`: bytes whose multiples tensors begin at, or vectors are accessed element by element;
@@ -282,7 +284,13 @@ class _Kernel(FunctionEmitter):
 
     def _call_warp_product(self, node: E.Call) -> str:
         pointers = [self.value(a) for a in node.args[1:]]
-        whole = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        name = node.args[0].value  # type: ignore[attr-defined]
+        if name in wmma_products.WMMA_PRODUCTS:
+            product = wmma_products.WMMA_PRODUCTS[name]
+            self.helpers.add(wmma_products.llvm_declaration(product))
+            wmma_products.emit_llvm(product, pointers, self.w.put, self.w.do)
+            return "0"
+        whole = WARP_PRODUCTS[name]
         entry = instruction(whole, self.machine.version)
         self.helpers.add(llvm_declaration(entry))
         emit_llvm(entry, pointers, self.w.put, self.w.do)
@@ -320,11 +328,25 @@ class _Kernel(FunctionEmitter):
         return self.w.put(f"call i32 @{self.machine.active}()")
 
     def _call_async_copy(self, node: E.Call) -> str:
+        size = ops.as_int(node.args[2])
+        if size == WHOLE_BYTES and not self._copies_whole(node):
+            return "0"
         to, from_ = (self.value(a) for a in node.args[:2])
         to = self.w.put(f"addrspacecast ptr {to} to ptr addrspace(3)")
         from_ = self.w.put(f"addrspacecast ptr {from_} to ptr addrspace(1)")
-        self._copies(node.op, bytes=ops.as_int(node.args[2]), to=to, from_=from_)
+        cache = "cg" if size == WHOLE_BYTES else "ca"  # past a cache that keeps words
+        self._copies(node.op, bytes=size, to=to, from_=from_, cache=cache)
         return "0"
+
+    def _copies_whole(self, node: E.Call) -> bool:
+        """Return whether both sides lie at multiples of a vector's size; else load and store it."""
+        to, from_ = (address.args[0] for address in node.args[:2])  # type: ignore[attr-defined]
+        for side in (to, from_):
+            form, _, _ = self.flat_index(side.buffer, side.indices)
+            if self.align_of(side.buffer, form, dtypes.bytes_of(side.buffer.dtype)) < WHOLE_BYTES:
+                self.stmt(S.BufferStore(to.buffer, from_, to.indices))
+                return False
+        return True
 
     def _call_async_commit(self, node: E.Call) -> str:
         self._copies(node.op)

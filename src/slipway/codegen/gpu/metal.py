@@ -35,6 +35,13 @@ static inline T slw_shuffle_by(T value, int delta, int width, ushort lane) {
 }
 """
 
+_HALF_ARITHMETIC = """#define slw_as_half(x) as_type<half>((uint16_t)(x))
+#define slw_half_bits(x) as_type<uint16_t>((half)(x))
+#define slw_half_fma fma
+#define slw_from_half(x) (float)slw_as_half(x)
+#define slw_to_half(x) slw_half_bits(x)
+"""
+
 METAL = Dialect(
     name="metal",
     head="{bounds}kernel void {name}({parameters}, uint3 slw_block [[threadgroup_position_in_grid]]"
@@ -52,6 +59,7 @@ METAL = Dialect(
     prologue=_PROLOGUE,
     builtins=MATH,
     doubles=None,
+    half_arithmetic=_HALF_ARITHMETIC,
     shuffles={
         "warp_shuffle": "slw_shuffle({value}, {position}, {width}, slw_lane)",
         "warp_shuffle_up": "slw_shuffle_by({value}, -({position}), {width}, slw_lane)",

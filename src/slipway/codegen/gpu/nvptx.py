@@ -9,11 +9,12 @@ from dataclasses import replace
 from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.codegen.gpu.llvm_kernels import GpuMachine, kernels_ir
 from slipway.codegen.llvm.machine import assembly_of
+from slipway.errors import CodegenError
 from slipway.ir import stmt as S
 from slipway.target import Target
 from slipway.target.capability import Capability, capability_of
 
-_HALVES = 53  # the first sm_ that LLVM keeps float16 in registers for
+_HALVES = 53  # the first sm_ that computes in float16
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _NUMBERS = "llvm.nvvm.read.ptx.sreg."
 DOTS_FROM = 61  # the first sm_ with dp4a
@@ -55,7 +56,7 @@ NVIDIA = GpuMachine(
     shuffle=_shuffle,
     active="llvm.nvvm.activemask",
     copies={
-        "async_copy": "call void @llvm.nvvm.cp.async.ca.shared.global.{bytes}"
+        "async_copy": "call void @llvm.nvvm.cp.async.{cache}.shared.global.{bytes}"
         "(ptr addrspace(3) {to}, ptr addrspace(1) {from_})",
         "async_commit": "call void @llvm.nvvm.cp.async.commit.group()",
         "async_wait": "call void @llvm.nvvm.cp.async.wait.group(i32 {groups})",
@@ -102,6 +103,12 @@ def version_of(target: Target) -> int:
 
 def _capability(target: Target) -> Capability:
     has = {"rounding": True, "rounding64": True, "fma": True, "fma64": True}
-    half = "convert" if version_of(target) >= _HALVES else "soft"
-    found = capability_of(target)
+    found, half = capability_of(target), "soft"
+    if version_of(target) >= _HALVES:
+        half = "native" if found.half == "native" else "convert"
+    elif found.half == "native":
+        raise CodegenError(
+            f"{target} has no arithmetic in float16: it came with sm_{_HALVES}. Leave "
+            "-supports_float16 out, and float16 is stored in 16 bits and computed in float32"
+        )
     return replace(found, **has, half=half, in_c=False, shuffles=True)  # type: ignore[arg-type]

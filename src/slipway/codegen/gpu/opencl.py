@@ -22,7 +22,8 @@ typedef ulong slw_w64;
 """
 _WORDS = """
 kernel global local private constant read_only write_only read_write uniform pipe generic half quad
-complex imaginary vector image2d_t sampler_t event_t uchar ushort uint ulong size_t barrier mad fma
+complex imaginary vector image2d_t sampler_t event_t uchar ushort uint ulong
+size_t barrier mad fma slw_texels slw_number
 min max clamp mix step sign dot cross length select abs exp log pow sin cos tan sqrt floor ceil
 trunc rint round all any shuffle degrees radians distance normalize hypot atomic
 """
@@ -43,6 +44,15 @@ static inline ushort slw_to_half(float x) {
   vstore_half_rte(x, 0, (__private half*)&made);
   return made;
 }
+"""
+
+_HALF_ARITHMETIC = """#ifndef cl_khr_fp16
+#error "this device does not compute in float16 (cl_khr_fp16): compile without -supports_float16"
+#endif
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define slw_as_half(x) as_half((ushort)(x))
+#define slw_half_bits(x) as_ushort((half)(x))
+#define slw_half_fma fma
 """
 
 # By the device's own instruction where it says that it has one.
@@ -88,6 +98,7 @@ OPENCL = Dialect(
     bounds=" __attribute__((reqd_work_group_size({threads})))",
     pointer="__global {type}* {restrict}{name}",
     scalar="{type} {name}",
+    image="__{access}_only image2d_t {name}",
     spaces={"global": "__global ", "shared": "__local ", "local": ""},
     shared="__local ",
     dynamic_parameter="__local ulong2* slw_dynamic",
@@ -99,6 +110,7 @@ OPENCL = Dialect(
     prologue=_PROLOGUE,
     builtins=MATH,
     halves=_HALVES,
+    half_arithmetic=_HALF_ARITHMETIC,
     dots=_DOTS,
     externs=frozenset(_EXTERNS.union(_EXACT.split())),
     doubles="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",

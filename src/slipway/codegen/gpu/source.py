@@ -7,7 +7,15 @@ from collections.abc import Iterable
 
 from slipway.codegen.c import spelling
 from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import COPY_HELPER, SHUFFLE_HELPER, WARP_HELPER, DeviceKernel
+from slipway.codegen.gpu.images import IMAGE_HELPER
+from slipway.codegen.gpu.kernel import (
+    COPY_HELPER,
+    HALF_HELPER,
+    SHUFFLE_HELPER,
+    WARP_HELPER,
+    DeviceKernel,
+)
+from slipway.codegen.gpu.textures import PROLOGUE
 from slipway.errors import CodegenError
 
 
@@ -19,12 +27,17 @@ def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str
     listed = list(kernels)
     helpers = set().union(*(kernel.helpers for kernel in listed))
     products = sorted(name for name in helpers if name.startswith(WARP_HELPER))
-    support = spelling.helper_text(helpers.difference(products, [SHUFFLE_HELPER, COPY_HELPER]))
+    own = [SHUFFLE_HELPER, COPY_HELPER, HALF_HELPER, IMAGE_HELPER]
+    support = spelling.helper_text(helpers.difference(products, own))
     support = re.sub(r"^typedef (un)?signed .*\n", "", support, flags=re.M)  # in the prologue
     support = re.sub(r"^static (inline )?", f"{dialect.function} ", support, flags=re.M)
     parts = [support, *(kernel.text for kernel in listed)] if support else [k.text for k in listed]
     parts = [dialect.products[n.removeprefix(WARP_HELPER)] for n in products] + parts
     text = "\n".join(parts)
+    if IMAGE_HELPER in helpers:
+        text = f"{PROLOGUE}\n{text}"
+    if HALF_HELPER in helpers:
+        text = f"{dialect.half_arithmetic}\n{text}"
     if dialect.halves is not None and re.search(r"\bslw_(from|to)_half\b", text):
         text = f"{dialect.halves}\n{text}"
     if dialect.dots is not None and "slw_dot4_" in text:

@@ -19,8 +19,9 @@ from slipway.codegen.gpu.kernel import no_shuffles
 from slipway.codegen.ssa.sink import Memory, Parameters, Sink, Value
 from slipway.errors import CodegenError
 
-_TYPES = {"bool": "bool", "int32": "i32", "uint32": "u32", "float32": "f32", **narrow.NARROW,
-          **dict.fromkeys(wide.WIDE, wide.KIND)}  # fmt: skip
+_HALF = "f16"
+_TYPES = {"bool": "bool", "int32": "i32", "uint32": "u32", "float32": "f32", "float16": _HALF,
+          **narrow.NARROW, **dict.fromkeys(wide.WIDE, wide.KIND)}  # fmt: skip
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
           "shl": "<<", "shr": ">>"}  # fmt: skip
 _BOOL = {"and": "&", "or": "|", "xor": "!="}
@@ -39,13 +40,15 @@ class WgslSink(Sink):
         self.kernels: list[str] = []
         self.specials: set[int] = set()  # bits of floats that are no constants in WGSL
         self.helpers: set[str] = set()  # of `wgsl_wide`
+        self.in_halves = False
         self.lines: list[str] = []
         self.depth = 1
         self.count = 0
 
     def text(self, compiler: str) -> str:
         """Return all kernels."""
-        helpers = "".join(
+        enabled = f"enable {_HALF};\n" if self.in_halves else ""
+        helpers = enabled + "".join(
             f"var<private> slw_word_{bits:08x}: u32 = 0x{bits:08x}u;\n"
             for bits in sorted(self.specials)
         )
@@ -209,13 +212,24 @@ class WgslSink(Sink):
         return self.value(dtype, narrow.wrapped(dtype, text) if dtype in narrow.NARROW else text)
 
     def bitcast(self, value: Value, dtype: str) -> Value:
-        """Return the same bits."""
+        """Return the same bits.  A float16 goes through float32, which has all of its numbers.
+
+        Naga takes no word as two halves.
+        """
+        if "float16" in (value.dtype, dtype):
+            self.in_halves = True
+            if dtype == "float16":
+                return self.value(dtype, f"{_HALF}(unpack2x16float({value.ref}).x)")
+            return self.value(dtype, f"pack2x16float(vec2<f32>(f32({value.ref}), 0.0))")
         text = f"bitcast<{self.kind(dtype)}>({value.ref})"
         return self.value(dtype, narrow.wrapped(dtype, text) if dtype in narrow.NARROW else text)
 
     def math(self, op: str, *args: Value) -> Value:
         """Return a function of floats or bits."""
         if op == "isnan":  # compilers may take it that x == x
+            if args[0].dtype == "float16":
+                (word,) = (self.bitcast(arg, "uint16") for arg in args)
+                return self.value("bool", f"({word.ref} & 0x7fffu) > 0x7c00u")
             bits = f"bitcast<u32>({args[0].ref}) & 0x7fffffffu"
             return self.value("bool", f"({bits}) > 0x{_INFINITY:x}u")
         given = ", ".join(arg.ref for arg in args)

@@ -344,7 +344,7 @@ class FunctionEmitter(IntrinsicEmitter):
         bad, good = self.w.label("bad"), self.w.label("good")
         self.w.branch_if(test, good, bad)
         self.w.start(bad)
-        self._keep_failure("AssertionError", node.message.value)
+        self._keep_failure(node.kind, node.message.value)
         self.leave("-2")
         self.w.start(good)
         self.stmt(node.body)

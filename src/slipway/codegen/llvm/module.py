@@ -11,6 +11,7 @@ from importlib import resources
 from slipway import dtypes
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.llvm.packed_call import RETURNED
+from slipway.codegen.llvm.plain_args import put_plain_args, takes_plain_args
 from slipway.codegen.packed import Signature, signature_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -244,6 +245,9 @@ def _wrapper(
     for slot in range(slots if signature.symbols else 0):
         w.do(f"%b{slot} = getelementptr i8, ptr %bound, i64 {slot}")
         w.do(f"store i8 0, ptr %b{slot}")
+    if takes_plain_args(signature, state.capability.target):
+        put_plain_args(w, signature, "run", "check")
+        w.start("check")
     w.do(f"%ok = call i32 @slw_check_args(ptr {spec}, ptr %args, i32 %n, ptr %values, "
          "ptr %symbols, ptr %bound, ptr %result)")  # fmt: skip
     w.do("%good = icmp eq i32 %ok, 1")

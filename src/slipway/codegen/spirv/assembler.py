@@ -105,7 +105,7 @@ class SpirvModule:
             return self.once("TypeBool")
         bits = dtypes.bits_of(dtype)
         if dtypes.is_float(dtype):
-            self._need("Float64" if bits == 64 else "")
+            self._need("" if bits == 32 else f"Float{bits}")
             return self.once("TypeFloat", bits)
         if bits < 8:
             raise CodegenError(

@@ -45,7 +45,7 @@ Phi=245 LoopMerge=246 SelectionMerge=247 Label=248 Branch=249 BranchConditional=
 ModuleProcessed=330 GroupNonUniformShuffle=345
 """)
 CAPABILITIES = _words("""
-Shader=1 Float64=10 Int64=11 Int16=22 Int8=39 GroupNonUniform=61 GroupNonUniformShuffle=65
+Shader=1 Float16=9 Float64=10 Int64=11 Int16=22 Int8=39 GroupNonUniform=61 GroupNonUniformShuffle=65
 StorageBuffer16BitAccess=4433
 StorageBuffer8BitAccess=4448
 """)

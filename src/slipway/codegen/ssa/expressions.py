@@ -6,6 +6,7 @@ can still be seen.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from slipway import dtypes
@@ -38,6 +39,9 @@ class SsaExpressions:
         self.sink = sink
         self.capability = capability
         self.strict = capability.target.is_strict
+        self.native_half = capability.half == "native"
+        # To float16 by integers: a device may round its own conversion towards zero.
+        self.rounding = replace(capability, half="soft")
         self.name = name
         self.bounds = ValueBounds()
         self.values: dict[int, Value | list[Value]] = {}  # of Vars, by id; a list has its lanes
@@ -108,7 +112,7 @@ class SsaExpressions:
 
     def _binary(self, node: E.BinaryOp, lane: Lane) -> Value:
         scalar = dtypes.scalar_of(node.dtype)
-        if scalar in _HALVES:
+        if scalar in _HALVES and not self._computes_in_halves(scalar):
             return self.expr(legalize.in_float32(node), lane)
         if scalar == "float32" and not self.sink.keeps_sums and _is_magic(node):
             return self._whole_part(node, lane)
@@ -116,23 +120,37 @@ class SsaExpressions:
             product = product_of(node)
             if product is not None:
                 return self._fused(node, product, lane)
-        a, b = self.expr(node.a, lane), self.expr(node.b, lane)
+        a, b = self._number(node.a, lane), self._number(node.b, lane)
         table = _LOGICAL if scalar == "bool" else _SIGNS
-        return self.sink.binary(table[type(node)], a, b)
+        return self._kept(self.sink.binary(table[type(node)], a, b))
 
     _s_Add = _s_Sub = _s_Mul = _binary
+
+    def _computes_in_halves(self, scalar: str) -> bool:
+        return self.native_half and scalar == "float16"
+
+    def _number(self, node: E.PrimExpr, lane: Lane) -> Value:
+        """Return the value of an operand; of a float16 that is computed with, the number."""
+        value = self.expr(node, lane)
+        if self._computes_in_halves(dtypes.scalar_of(node.dtype)):
+            return self.sink.bitcast(value, "float16")
+        return value
+
+    def _kept(self, value: Value) -> Value:
+        """Return a result as it is kept: a float16 as its 16 bits."""
+        return self.sink.bitcast(value, "uint16") if value.dtype == "float16" else value
 
     def _fused(self, node: E.BinaryOp, product: E.Mul, lane: Lane) -> Value:
         """Return a sum with a product as one instruction, as processors compute it."""
         first = product is node.a
-        other = self.expr(node.b if first else node.a, lane)
-        x, y = self.expr(product.a, lane), self.expr(product.b, lane)
+        other = self._number(node.b if first else node.a, lane)
+        x, y = self._number(product.a, lane), self._number(product.b, lane)
         if isinstance(node, E.Sub):
             if first:
                 other = self.sink.negate(other)
             else:
                 x = self.sink.negate(x)
-        return self.sink.math("fma", x, y, other)
+        return self._kept(self.sink.math("fma", x, y, other))
 
     def _whole_part(self, node: E.BinaryOp, lane: Lane) -> Value:
         """Return ``t - magic``, where t = x + magic has the nearest integer of x in its bits."""
@@ -159,24 +177,26 @@ class SsaExpressions:
         return self.expr(divide.floor_mod(node, self.bounds), lane)
 
     def _choose(self, node: E.BinaryOp, lane: Lane) -> Value:
-        if dtypes.scalar_of(node.dtype) in _HALVES:
+        scalar = dtypes.scalar_of(node.dtype)
+        if scalar in _HALVES and not self._computes_in_halves(scalar):
             return self.expr(legalize.in_float32(node), lane)
         sign = "<" if type(node) is E.Min else ">"
         first, second, is_number = node.a, node.b, True
         if dtypes.is_float(node.dtype):
             first, second, is_number = number_first(node)
-        b, a = self.expr(second, lane), self.expr(first, lane)
+        b, a = self._number(second, lane), self._number(first, lane)
         takes = self.sink.compare(sign, a, b)
         if not is_number:
             takes = self.sink.binary("or", takes, self.sink.math("isnan", a))
-        return self.sink.select(takes, a, b)
+        return self._kept(self.sink.select(takes, a, b))
 
     _s_Min = _s_Max = _choose
 
     def _compare(self, node: Any, lane: Lane) -> Value:
-        if dtypes.scalar_of(node.a.dtype) in _HALVES:
+        scalar = dtypes.scalar_of(node.a.dtype)
+        if scalar in _HALVES and not self._computes_in_halves(scalar):
             return self.expr(legalize.in_float32(node), lane)
-        a, b = self.expr(node.a, lane), self.expr(node.b, lane)
+        a, b = self._number(node.a, lane), self._number(node.b, lane)
         sign = _COMPARE[type(node)]
         if a.dtype == "bool":
             if sign in ("==", "!="):
@@ -245,7 +265,9 @@ class SsaExpressions:
         source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
         if source == target:
             return self.expr(node.value, lane)
-        expanded = legalize.cast_of_half(node, self.capability)
+        if self.native_half and (source, target) == ("float16", "float32"):
+            return self.sink.convert(self._number(node.value, lane), "float32")
+        expanded = legalize.cast_of_half(node, self.rounding)
         if expanded is not None:
             return self.expr(expanded, lane)
         value = self.expr(node.value, lane)

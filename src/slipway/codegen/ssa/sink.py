@@ -1,7 +1,9 @@
 """What the walk of `codegen.ssa` writes kernels to: values that are set once, structured control.
 
 A sink decides nothing: it spells what it is told.  A dtype here is one lane in a register: "bool",
-"int8" to "uint64", "float32", "float64"; float16 and bfloat16 are their 16 bits, "uint16".
+"int8" to "uint64", "float32", "float64"; float16 and bfloat16 are their 16 bits, "uint16".  Only
+between an operand and a result is a value a "float16", where the device computes with them: such a
+value is made, and ends, by `bitcast`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from slipway.compiler.graph import build_graph
 from slipway.compiler.model_graph import COPY, GraphNode, ModelGraph, TensorRef
-from slipway.compiler.open_sizes import check_open, two_values
+from slipway.compiler.open_sizes import check_open
 from slipway.compiler.optimize import INLINE, optimize
 from slipway.compiler.several_devices.placement import (
     CONTROL,
@@ -21,6 +21,7 @@ from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_hash
 from slipway.relay import op_registry
+from slipway.relay.analysis.told_sizes import two_values
 from slipway.relay.construct import bind
 from slipway.relay.expr import Call, Constant, Expr, Function, If, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of

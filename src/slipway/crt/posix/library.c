@@ -80,6 +80,27 @@ static void drop_device_code(const slw_library *library) {
   }
 }
 
+static int begins_with(const void *bytes, size_t size_bytes, const char *mark, size_t mark_bytes) {
+  return size_bytes >= mark_bytes && memcmp(bytes, mark, mark_bytes) == 0;
+}
+
+/* What the file is instead, as far as its first bytes tell. */
+static void refuse(const void *bytes, size_t size_bytes, const char *name, slw_status status) {
+  if (begins_with(bytes, size_bytes, "\0asm", 4)) {
+    (void)slw_error_setf("ArtifactError", "%s is WebAssembly, for browsers and node: a page loads it "
+                                          "with slipway.mjs; compile the model for this machine to "
+                                          "run it here.", name);
+  } else if (!begins_with(bytes, size_bytes, "\177ELF", 4)) {
+    (void)slw_error_setf("ArtifactError", "%s is no .so or .tar that export_library wrote: it does "
+                                          "not begin like one. Compile a model file first; export it "
+                                          "again, or copy it again in binary mode.", name);
+  } else {
+    (void)slw_error_setf("ArtifactError", "%s is not a library that can be loaded: %s. It may be "
+                                          "truncated or damaged; export it again.",
+                         name, slw_status_text(status));
+  }
+}
+
 slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *name,
                             slw_library **out) {
   slw_library *library = calloc(1, sizeof *library);
@@ -90,9 +111,7 @@ slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *na
   }
   status = slw_elf_parse(&library->elf, bytes, size_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
   if (status != SLW_OK) {
-    (void)slw_error_setf("ArtifactError", "%s is not a library that can be loaded: %s. It may be "
-                                          "truncated or damaged; export it again.",
-                         name, slw_status_text(status));
+    refuse(bytes, size_bytes, name, status);
   } else {
     status = check(&library->elf, name);
   }

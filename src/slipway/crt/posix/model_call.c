@@ -33,11 +33,14 @@ static int32_t count_lines(const char *text, size_t size_bytes) {
   return lines;
 }
 
+static int ends_with(const char *text, size_t size_bytes, const char *end) {
+  const size_t length = strlen(end);
+  return size_bytes >= length && memcmp(text + size_bytes - length, end, length) == 0;
+}
+
 /* Inputs are described a line each, which ends with what the input is (graph_module.h). */
 static int set_inputs(slw_module *executor, const char *info, size_t size_bytes,
                       const TVMFFIAny *args, int32_t num_args, int32_t *used) {
-  static const char PARAM[] = "\tparam";
-  const size_t mark = sizeof PARAM - 1u;
   int32_t input = 0;
   size_t begin = 0;
   *used = 0;
@@ -45,7 +48,8 @@ static int set_inputs(slw_module *executor, const char *info, size_t size_bytes,
     if (info[i] != '\n') {
       continue;
     }
-    if (i - begin < mark || memcmp(info + i - mark, PARAM, mark) != 0) {
+    if (!ends_with(info + begin, i - begin, "\tparam") &&
+        !ends_with(info + begin, i - begin, "\tstate")) {
       TVMFFIAny pair[2];
       TVMFFIAny nothing;
       if (*used == num_args) {

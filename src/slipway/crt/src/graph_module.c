@@ -19,6 +19,10 @@ int slw_graph_arg_count(const char *function, int32_t num_args, int32_t minimum,
   if (num_args >= minimum && num_args <= maximum) {
     return 0;
   }
+  if (minimum == maximum) {
+    return slw_error_setf("TypeError", "%s takes %d arguments, got %d", function, (int)minimum,
+                          (int)num_args);
+  }
   return slw_error_setf("TypeError", "%s takes %d to %d arguments, got %d", function,
                         (int)minimum, (int)maximum, (int)num_args);
 }

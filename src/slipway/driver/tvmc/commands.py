@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from slipway.cli.run import read_arrays
+from slipway.deploy.tensors import largest_first
 from slipway.driver.tvmc import micro
 from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
 from slipway.driver.tvmc.compiler import compile_model, with_options
@@ -129,8 +128,7 @@ def _run(options: argparse.Namespace) -> None:
         print(result.format_times())
     if options.print_top:
         for name, values in result.outputs.items():
-            flat = values.ravel()
-            positions = np.argsort(-flat, kind="stable")[: options.print_top]
+            flat, positions = values.ravel(), largest_first(values, options.print_top)
             print(name, *(f"  {position}: {flat[position]}" for position in positions), sep="\n")
     if options.outputs:
         result.save(options.outputs)

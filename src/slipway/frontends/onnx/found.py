@@ -6,8 +6,7 @@ found: its axis is an open dimension that the run tells (`relay.sized`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from slipway import relay
@@ -32,16 +31,6 @@ class FoundSizes:
         self.dims: dict[int, tuple[Expr, Any]] = {}  # by the id of the count, which is kept
         self.made: dict[int, tuple[Any, Any]] = {}  # of NonZero, by the id of its data
         self.bounds: Mapping[str, Any] = {}  # of results of Range, as the user says
-        self.inside = 0  # of how many loops, which know sizes of inputs alone
-
-    @contextmanager
-    def inside_of_one(self) -> Iterator[None]:
-        """Convert a loop's body."""
-        self.inside += 1
-        try:
-            yield
-        finally:
-            self.inside -= 1
 
     def once(self, view: NodeView, settle: Settle | None, shapes: Callable[[], Any]) -> Any:
         """Return what `settle` makes of a node; what is found in one tensor has one size."""
@@ -49,8 +38,7 @@ class FoundSizes:
             return None
         if view.kind != "NonZero":
             made = settle(view, shapes())
-            is_range = made is None and view.kind == "Range" and not self.inside
-            return self.range(view) if is_range else made
+            return self.range(view) if made is None and view.kind == "Range" else made
         data = view.inputs[0]
         if id(data) not in self.made:
             self.made[id(data)] = data, settle(view, shapes())
@@ -79,8 +67,6 @@ class FoundSizes:
         try:
             return through_counted(convert, view)
         except UnsupportedNode as error:
-            if self.inside:
-                raise
             view.inputs = [self.of(v, error) if isinstance(v, Counted) else v for v in view.inputs]
         return convert(view)
 

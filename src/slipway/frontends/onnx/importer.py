@@ -9,7 +9,6 @@ whole model in one error.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -461,8 +460,9 @@ class _Importer:
             made = self.found.once(view, settle, lambda: self._declared(view))
             if made is None:
                 raise
-        if isinstance(made, Counted) and not self.calls:
-            return cut_to_declared([made], self._declared(view))
+        several = made if isinstance(made, list) else [made]
+        if any(isinstance(value, Counted) for value in several) and not self.calls:
+            return cut_to_declared(several, self._declared(view))
         return made
 
     def _declared(self, view: NodeView) -> list[tuple[int, ...] | None]:
@@ -507,20 +507,31 @@ class _Importer:
         return results
 
     def _subgraph(self, outer: dict[str, Value], poisoned: set[str]) -> Any:
-        """Return what converts a subgraph of a node: (graph, inputs) -> its result expressions."""
+        """Return what converts a subgraph of a node: (graph, inputs) -> its result expressions.
 
-        def convert(graph: Any, inputs: Sequence[Value]) -> list[Value]:
+        Of a trial nothing is noted: its error says what stands against it.
+        """
+
+        def convert(graph: Any, inputs: Sequence[Value], is_trial: bool = False) -> list[Value]:
+            self.is_open |= any(_has_open(value) for value in inputs)
+            mark = self.book.mark()
             values = {**outer, **self._initializers(graph)}
             values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
             self._check_operators(graph)
-            # A branch has no inputs of its own; a size in it is told before it.
-            with self.found.inside_of_one() if inputs else nullcontext():
-                results = self._nodes(graph, values, poisoned)
+            results = self._nodes(graph, values, poisoned)
+            inner = self.book.take(mark) if is_trial else []
+            if inner:
+                raise UnsupportedNode("; ".join(f"{e.kind}: {e.detail}" for e in inner))
             if len(results) < len(graph.output):  # its own nodes tell why, each under its name
                 raise UnsupportedNode("a node of its subgraph cannot be imported")
             return results
 
         return convert
+
+
+def _has_open(value: Value) -> bool:
+    """Return whether a tensor has an open dimension."""
+    return isinstance(value, Expr) and any(map(is_open, value.tensor_type.shape))
 
 
 def _name_of(node: Any) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends.converter_table import UnsupportedNode
-from slipway.frontends.found_positions import coordinates, distinct, positions_in_room
+from slipway.frontends.found_positions import coordinates, distinct, positions_in_room, slices_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, number
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Call, Constant, Expr, Tuple
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BRINGING = (
     "nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave", "_unique2",
-    "unique_consecutive",
+    "unique_consecutive", "unique_dim",
 )  # fmt: skip
 READING = ("_local_scalar_dense", "item")
 
@@ -103,19 +103,23 @@ def masked_select(node: NodeView) -> Any:
     return relay.take(relay.reshape(x, (-1,)), where, 0, mode="fast")
 
 
-@converter("_unique2", "unique_consecutive")
+@converter("_unique2", "unique_consecutive", "unique_dim")
 def unique(node: NodeView) -> Any:
-    """The different values, which of them each element is, and how often each is there."""
+    """The different values or slices, which of them each is, and how often each is there."""
     x = node.input()
     axis = node.arguments.get("dim")
-    if axis is not None and x.tensor_type.rank != 1:
-        raise node.unsupported("it compares slices: only elements are compared")
-    (size,) = node.out.shape
-    flat = relay.reshape(x, (-1,))
-    found = distinct(flat, node.kind == "_unique2")
+    if axis is None:
+        entries, axis = relay.reshape(x, (-1,)), 0
+        inverse = x.tensor_type.shape
+    else:
+        axis %= x.tensor_type.rank
+        entries, inverse = slices_of(x, axis), (x.tensor_type.shape[axis],)
+    size = node.out.shape[axis]
+    data = entries if node.arguments.get("dim") is None else x
+    found = distinct(entries, node.kind != "unique_consecutive")
     made: list[Any] = [
-        relay.take(flat, _sized(found.positions, found.count, size), 0, mode="fast"),
-        relay.reshape(found.inverse, x.tensor_type.shape),
+        relay.take(data, _sized(found.positions, found.count, size), axis, mode="fast"),
+        relay.reshape(found.inverse, inverse),
         _sized(found.repeats, found.count, size),
     ]
     wanted = (True, node.arg("return_inverse", False), node.arg("return_counts", False))
@@ -170,16 +174,18 @@ class ReadNumbers:
         self.names[dim] = name
         return dim
 
-    def told(self, values: list[Any]) -> list[Any]:
+    def told(self, values: list[Any], own: Sequence[Any] | None = None) -> list[Any]:
         """Return the results of a program or a branch in which the run tells every such size.
 
-        Raises ModelError where nothing bounds one.
+        Those of an iteration of a loop, which are its `own`, are known there alone.  Raises
+        ModelError where nothing bounds one.
         """
         tensors = tuple(value for value in values if isinstance(value, Expr))
         if not self.tensors or not tensors:
             return values
         spoken, told = _variables(Tuple(tensors))
-        for dim, scalar in self.tensors.items():
+        for dim in [*self.tensors] if own is None else own:
+            scalar = self.tensors[dim] if own is None else self.tensors.pop(dim)
             (variable,) = dim.variables
             if variable not in spoken or variable in told:
                 continue

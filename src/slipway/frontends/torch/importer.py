@@ -145,7 +145,6 @@ class _Importer:
         self.dims = ProgramDims(program.range_constraints)
         self.found: dict[int, Any] = {}  # where masks hold, by the id of the mask
         self.numbers = ReadNumbers(self.dims)
-        self.inside = 0  # of how many loops
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""
@@ -368,8 +367,6 @@ class _Importer:
         """
         found = node.meta["val"]
         if _plain_name(node.target) in READING:
-            if self.inside:
-                raise UnsupportedNode("a number is read from a tensor, in a loop")
             return self.numbers.read(found, values[node.args[0]], _name_of(node))
         if type(found).__name__ == "SymInt":
             return self.dims.of(found)
@@ -429,10 +426,7 @@ class _Importer:
         several = found if isinstance(found, (list, tuple)) else [found]
         sizes = [size for one in several for size in getattr(one, "shape", ())]
         made = [self.dims.bring(size, most) for size in sizes]
-        brought = frozenset(d for d in made if d is not None)
-        if brought and self.inside:
-            raise UnsupportedNode("its result is as long as values say, in a loop")
-        return brought
+        return frozenset(d for d in made if d is not None)
 
     def _folded(self, made: Any, wanted: TensorType | None) -> Any:
         """Return a result with its constant parts computed; its type must be that of torch."""
@@ -459,12 +453,12 @@ class _Importer:
 
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
             placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
-            self.inside += repeats
-            try:
-                results = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
-            finally:
-                self.inside -= repeats
-            return results if repeats else self.numbers.told(results)
+            before = set(self.numbers.tensors)
+            results = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+            if not repeats:
+                return self.numbers.told(results)
+            own = [dim for dim in self.numbers.tensors if dim not in before]
+            return self.numbers.told(results, own)
 
         return convert(region, arguments)
 

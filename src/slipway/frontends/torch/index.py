@@ -285,7 +285,6 @@ def one_hot(node: NodeView) -> Any:
 
 
 refuse(
-    "unique_dim",
     "nonzero_static",
     why="the shape of its result depends on values of whole slices",
 )

@@ -9,7 +9,15 @@ from slipway.rpc.client import RPCSession
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import TrackerRunner
 
-__all__ = ["EvaluatorConfig", "LocalRunner", "RPCConfig", "RPCRunner"]
+__all__ = ["EvaluatorConfig", "LocalRunner", "RPCConfig", "RPCRunner", "RunnerResult"]
+
+
+@dataclass(frozen=True)
+class RunnerResult:
+    """What came of a candidate: the seconds of its runs, or the error's text."""
+
+    run_secs: list[float] | None
+    error_msg: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.interpret import interpret
+from slipway.relay.narrowed import narrowed
 from slipway.relay.op_registry import (
     Attrs,
     BadArgument,
@@ -37,7 +38,7 @@ from slipway.relay.visit import post_order
 if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
-CONDITION = TensorType((), "bool")
+CONDITION, COUNTER = TensorType((), "bool"), TensorType((), "int64")
 
 
 @node
@@ -50,10 +51,15 @@ class BranchAttrs(Attrs):
 
 @node
 class WhileAttrs(Attrs):
-    """`condition` gives a bool, `body` a tuple of the new states; both of states and others."""
+    """`condition` gives a bool, `body` a tuple of the new states; both of states and others.
+
+    `iteration` is a dimension that types in the body speak of: there it is the first state, an
+    int64 that counts the iterations.
+    """
 
     condition: Any
     body: Any
+    iteration: Any = None
 
 
 BRANCH = register_op(
@@ -104,6 +110,8 @@ def _while_type(attrs: WhileAttrs, states: TupleType, others: TupleType) -> Type
     going = _function("states", attrs.condition, given)
     if going != CONDITION:
         raise BadArgument("states", f"have a condition that gives {going}, not a rank-0 bool")
+    if attrs.iteration is not None and kept[0] != COUNTER:
+        raise BadArgument("states", f"begin with the number of the iteration, {COUNTER}")
     made = _function("states", attrs.body, given)
     if _tensors("states", made) != kept:
         raise BadArgument("states", f"are {states}, and the body makes {made} of them")
@@ -138,8 +146,11 @@ def _branch(attrs: BranchAttrs, condition: Array, others: tuple[Array, ...]) -> 
 @WHILE.reference
 def _while(attrs: WhileAttrs, states: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
     current = tuple(np.asarray(state) for state in states)
+    body = attrs.body
     while bool(_run(attrs.condition, (*current, *others))):
-        current = tuple(_run(attrs.body, (*current, *others)))
+        if attrs.iteration is not None:
+            body = narrowed(attrs.body, {attrs.iteration.formula: int(current[0])})
+        current = tuple(_run(body, (*current, *others)))
     return current
 
 
@@ -210,10 +221,12 @@ def branch(
 
 @WHILE.make
 def while_loop(
-    condition: Function, body: Function, states: ExprLike, others: ExprLike = ()
-) -> TupleWrapper:
+    condition: Function, body: Function, states: ExprLike, others: ExprLike = (),
+    iteration: Any = None,
+) -> TupleWrapper:  # fmt: skip
     """Give `states` anew by `body` while `condition` holds; see `WhileAttrs`.  Returns the last."""
-    return _wrapped(WHILE(_tuple(states), _tuple(others), attrs=WhileAttrs(condition, body)))
+    attrs = WhileAttrs(condition, body, iteration)
+    return _wrapped(WHILE(_tuple(states), _tuple(others), attrs=attrs))
 
 
 def _variables(names: str, *types: TensorType) -> list[Var]:

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.visit import substitute
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.ops.unrolled import evaluated
 from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
@@ -26,7 +29,12 @@ if TYPE_CHECKING:
 def while_statements(
     attrs: Any, inputs: Sequence[Any], out_types: Sequence[TensorType]
 ) -> list[Any]:
-    """Return the last states of a while_loop."""
+    """Return the last states of a while_loop.  Raises LoweringError for sizes told inside."""
+    if attrs.iteration is not None or any(is_call_of(e, "sized") for e in post_order(attrs.body)):
+        raise LoweringError(
+            "a loop in which a size changes is compiled for processors: build it for one, or for "
+            "one beside the other device"
+        )
 
     def statements(ins: Sequence[Buffer], states: Sequence[Buffer]) -> S.Stmt:
         given = (*states, *ins[len(states) :])

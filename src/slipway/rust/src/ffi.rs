@@ -96,6 +96,7 @@ extern "C" {
     pub fn slw_model_num_inputs(model: *const c_void) -> i32;
     pub fn slw_model_num_outputs(model: *const c_void) -> i32;
     pub fn slw_model_input_name(model: *const c_void, index: i32) -> *const c_char;
+    pub fn slw_model_output_name(model: *const c_void, index: i32) -> *const c_char;
     pub fn slw_model_input(model: *const c_void, index: i32) -> *const DLTensor;
     pub fn slw_model_output(model: *const c_void, index: i32) -> *const DLTensor;
     pub fn slw_model_set_input(
@@ -104,5 +105,14 @@ extern "C" {
         data: *const c_void,
         bytes: usize,
     ) -> c_int;
+    pub fn slw_model_set_input_shaped(
+        model: *mut c_void,
+        name: *const c_char,
+        data: *const c_void,
+        bytes: usize,
+        shape: *const i64,
+        ndim: i32,
+    ) -> c_int;
     pub fn slw_model_run(model: *mut c_void) -> c_int;
+    pub fn slw_model_reset_states(model: *mut c_void) -> c_int;
 }

@@ -67,7 +67,14 @@ impl Model {
         unsafe { ffi::slw_model_num_outputs(self.0) as usize }
     }
 
-    /// The shape of an output.
+    /// The name of an output.
+    pub fn output_name(&self, index: usize) -> Result<String> {
+        self.output_tensor(index)
+            .map(|_| text(unsafe { ffi::slw_model_output_name(self.0, index as i32) }))
+    }
+
+    /// The shape of an output: what the last run gave it, where that decides a size, and before
+    /// the first one the largest.
     pub fn output_shape(&self, index: usize) -> Result<&[i64]> {
         self.output_tensor(index).map(tensor::shape_of)
     }
@@ -79,22 +86,52 @@ impl Model {
 
     /// Copy the elements of an input in, row-major.
     pub fn set_input<T: Element>(&mut self, name: &str, elements: &[T]) -> Result<()> {
-        let inputs = self.inputs();
-        let dtype = inputs
-            .iter()
-            .find(|input| input.name == name)
-            .map(|input| input.dtype);
-        if let Some(dtype) = dtype.filter(|dtype| *dtype != T::DTYPE) {
-            return Err(Error::new(
-                "ExecutionError",
-                format!("input '{}' is {}, not {}", name, dtype, T::DTYPE),
-            ));
-        }
+        self.check_dtype::<T>(name)?;
         let name = c_text(name)?;
         let bytes = std::mem::size_of_val(elements);
         check(unsafe {
             ffi::slw_model_set_input(self.0, name.as_ptr(), elements.as_ptr().cast(), bytes)
         })
+    }
+
+    /// The same, and the shape that decides the open sizes: inputs that share one are all to be
+    /// set.
+    pub fn set_input_shaped<T: Element>(
+        &mut self,
+        name: &str,
+        elements: &[T],
+        shape: &[i64],
+    ) -> Result<()> {
+        self.check_dtype::<T>(name)?;
+        let name = c_text(name)?;
+        let bytes = std::mem::size_of_val(elements);
+        let count = i32::try_from(shape.len()).unwrap_or(i32::MAX);
+        check(unsafe {
+            ffi::slw_model_set_input_shaped(
+                self.0,
+                name.as_ptr(),
+                elements.as_ptr().cast(),
+                bytes,
+                shape.as_ptr(),
+                count,
+            )
+        })
+    }
+
+    fn check_dtype<T: Element>(&self, name: &str) -> Result<()> {
+        let inputs = self.inputs();
+        match inputs.iter().find(|input| input.name == name) {
+            Some(input) if input.dtype != T::DTYPE => Err(Error::new(
+                "ExecutionError",
+                format!("input '{}' is {}, not {}", name, input.dtype, T::DTYPE),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Let what lives from run to run begin anew, as when the model was loaded.
+    pub fn reset_states(&mut self) -> Result<()> {
+        check(unsafe { ffi::slw_model_reset_states(self.0) })
     }
 
     /// Run the model once.

@@ -188,3 +188,39 @@ fn a_model_runs() -> Result<()> {
     assert_eq!(moved.join().expect("no panic")?, scores);
     Ok(())
 }
+
+/// The model named by SLIPWAY_TEST_SIZES: one to four rows of "x" and "gain" give their products,
+/// the positive ones and twice their sum, which is kept.
+#[test]
+fn sizes_and_states_of_runs() -> Result<()> {
+    let path = match std::env::var("SLIPWAY_TEST_SIZES") {
+        Ok(path) => path,
+        Err(_) => return Ok(()),
+    };
+    let values = [1.0f32, -2.0, 3.0, 4.0, 5.0, -6.0];
+    let ones = [1.0f32; 15];
+    let mut model = Model::load(path)?;
+    for (rows, found) in [(2, 4), (1, 2)] {
+        let count = 3 * rows;
+        model.set_input_shaped("x", &values[..count], &[rows as i64, 3])?;
+        if rows == 1 {
+            assert!(error_of(model.run()).contains("'gain' does not have the sizes"));
+        }
+        model.set_input("gain", &ones[..count])?;
+        model.run()?;
+        assert_eq!(model.output_shape(0)?, [rows as i64, 3]);
+        assert_eq!(model.output::<f32>(0)?, values[..count]);
+        assert_eq!(model.output_shape(1)?, [found]);
+        assert_eq!(model.output::<f32>(1)?[0], [3.0, 5.0][rows - 1]);
+    }
+    assert_eq!(model.output::<f32>(2)?, [12.0, 2.0, 0.0], "of both runs");
+    model.reset_states()?;
+    model.run()?;
+    assert_eq!(model.output::<f32>(2)?, [2.0, -4.0, 6.0]);
+    assert!(error_of(model.set_input_shaped("x", &ones, &[5, 3])).contains("n is 1 to 4"));
+    assert!(error_of(model.set_input_shaped("x", &ones, &[4, 3])).contains("takes 48 bytes"));
+    assert!(error_of(model.set_input_shaped("x", &[1i32; 3], &[1, 3])).contains("not int32"));
+    assert_eq!(model.inputs().len(), 2, "a state is no input");
+    assert!(!model.output_name(1)?.is_empty());
+    Ok(())
+}

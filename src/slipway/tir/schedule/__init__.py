@@ -11,7 +11,8 @@ _HOMES = {
     "ScheduleError": "slipway.errors:ScheduleError",
     "StmtSRef": "slipway.blocks.tree:StmtSRef",
     "Trace": "slipway.blocks.schedule:Trace",
-    # A module of that name, which classic tests import from.
+    # Modules of those names, which classic scripts import from.
+    "schedule": "slipway.blocks.schedule",
     "testing": "slipway.testing.traces",
 }
 __getattr__, __dir__ = offer(__name__, _HOMES)

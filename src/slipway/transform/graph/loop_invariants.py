@@ -13,29 +13,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from slipway.ir import expr as E
+from slipway.relay.analysis.told_sizes import spoken_of
+from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.control import bodies_of, is_branch, while_loop
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rebuild, rewrite, substitute
 from slipway.transform.graph.fuse_ops import is_inlined_constant
 
 
-def closed(params: Sequence[Var], result: Expr, constants: bool = False) -> tuple[Function, Tuple]:
+def closed(
+    params: Sequence[Var], result: Expr, constants: bool = False, told: Sequence[E.Var] = ()
+) -> tuple[Function, Tuple]:
     """Return the body over `params` and more, and what the others stand for outside.
 
     The others are the largest parts of `result` that none of `params` has a say in: those that
-    depend on a variable, and with `constants` the others too, scalars inside excepted.
+    depend on a variable, and with `constants` the others too, scalars inside excepted.  What speaks
+    of a size that is `told` inside, or brought by a value there, stays inside.
     """
     own = {id(p) for p in params}
-    moving = set(own)
-    outside: set[int] = set()  # depends on variables that are not ours
     order = post_order(result)
+    moving = _moving(order, own, told)
+    outside: set[int] = set()  # depends on variables that are not ours
     for expr in order:
         below = children(expr)
-        if any(id(c) in moving for c in below):
-            moving.add(id(expr))
-        elif (isinstance(expr, Var) and id(expr) not in moving) or any(
-            id(c) in outside for c in below
+        if id(expr) not in moving and (
+            isinstance(expr, Var) or any(id(c) in outside for c in below)
         ):
             outside.add(id(expr))
     others: dict[int, tuple[Var, Expr]] = {}
@@ -67,6 +72,25 @@ def closed(params: Sequence[Var], result: Expr, constants: bool = False) -> tupl
     return Function((*params, *(v for v, _ in found)), body), Tuple(tuple(e for _, e in found))
 
 
+def _moving(order: Sequence[Expr], own: set[int], told: Sequence[E.Var]) -> set[int]:
+    """Return the ids of what is not the same in each iteration."""
+    moving, inside = set(own), set(told)
+    while True:
+        for expr in order:
+            is_of_inside = inside and inside.intersection(spoken_of(expr))
+            if is_of_inside or any(id(c) in moving for c in children(expr)):
+                moving.add(id(expr))
+        brought = {
+            v
+            for e in order
+            if is_call_of(e, "sized") and id(e) in moving and isinstance(e.attrs.size, SymbolDim)
+            for v in e.attrs.size.variables
+        }
+        if inside >= brought:
+            return moving
+        inside |= brought
+
+
 def sink(call: Call) -> Call:
     """Return the loop or branch with its constant others inside its bodies."""
     others = _others(call)
@@ -90,11 +114,13 @@ def lift(call: Call) -> Call:
     """
     others = _others(call)
     kept = others if is_branch(call) else ()
+    size = getattr(call.attrs, "iteration", None)
     parts = []
     for body in bodies_of(call).values():
         fixed = len(body.params) - len(others)
         params = body.params[: fixed + len(kept)]
-        inner, shared = closed(params, body.body, constants=True)
+        told = () if size is None else size.variables
+        inner, shared = closed(params, body.body, constants=True, told=told)
         outer = substitute(shared, dict(zip(body.params[fixed:], others, strict=True)))
         parts.append((params, inner, list(outer.fields)))
     bodies = {}
@@ -143,12 +169,20 @@ def _others(call: Call) -> tuple[Expr, ...]:
 
 
 def looped(
-    states: Sequence[Var], going: Expr, new: Sequence[Expr], first: Sequence[Expr]
+    states: Sequence[Var],
+    going: Expr,
+    new: Sequence[Expr],
+    first: Sequence[Expr],
+    iteration: SymbolDim | None = None,
 ) -> list[Expr]:
-    """Return what `first` becomes: the states are `new` of themselves while `going` holds."""
-    whole, others = closed(states, Tuple((going, *new)))
+    """Return what `first` becomes: the states are `new` of themselves while `going` holds.
+
+    `iteration` is a size that `new` speaks of: the first state.
+    """
+    told = () if iteration is None else iteration.variables
+    whole, others = closed(states, Tuple((going, *new)), told=told)
     assert isinstance(whole.body, Tuple)
     renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
     condition = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
     step = Function(whole.params, Tuple(whole.body.fields[1:]))
-    return list(while_loop(condition, step, first, others.fields))
+    return list(while_loop(condition, step, first, others.fields, iteration))

@@ -18,7 +18,8 @@ from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.visit import rewrite
 from slipway.transform.graph.simplify_expr import RESHAPES
 
-RESCALE = "qnn.rescale"  # whose factors, where there are several, lie along some axis
+# Whose factors, where there are several, lie along some axis.
+RESCALES = ("qnn.rescale", "qnn.contrib_rescale_high")
 
 
 def sink_reshape(function: Function) -> Function:
@@ -41,7 +42,7 @@ class _SinkReshape:
         if pattern == OpPattern.OUT_ELEMWISE_FUSABLE:
             self._note(expr)
             return None
-        if not op_registry.is_pointwise(expr) and not is_call_of(expr, RESCALE):
+        if not op_registry.is_pointwise(expr) and not is_call_of(expr, *RESCALES):
             return None
         if any(id(a) in self.products and a.type == expr.type for a in expr.args):
             self._note(expr)

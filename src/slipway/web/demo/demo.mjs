@@ -1,9 +1,9 @@
 // A model in a page: pictures in, classes out, and where the time goes.  about.json says which.
 
-const TOP = 5, LAYERS = 12, PROFILE_RUNS = 5, FRAME_MS = 100;
+const TOP = 5, FEW = 8, LAYERS = 12, PROFILE_RUNS = 5, FRAME_MS = 100;
 const at = (id) => document.getElementById(id);
 
-let about; // {title, model, relaxed, bytes, input, image, labels}
+let about; // {title, model, relaxed, bytes, input, others, image, outputs: [{kind, labels, scale, zeroPoint}]}
 let worker;
 let calls = new Map();
 let isBusy = false;
@@ -146,23 +146,55 @@ function randomFor({ dtype, shape }) {
   return Array.from({ length: size }, draw);
 }
 
-/** Shares of the classes: as they are, where they are shares, else their softmax; undefined of whole
- * numbers whose scale nobody knows. */
-function sharesOf({ dtype, values }) {
-  const sum = values.reduce((a, b) => a + b, 0);
-  if (values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 0.02) {
-    return values;
-  }
-  if (!dtype.startsWith("float") && !dtype.startsWith("bfloat")) {
-    const minimum = dtype === "int8" ? -128 : 0; // a quantised softmax counts from there, in steps of 1/256
-    const steps = sum - minimum * values.length;
-    return /^u?int8$/.test(dtype) && Math.abs(steps - 256) <= 2 + values.length / 2
-      ? values.map((v) => (v - minimum) / 256) : undefined;
-  }
-  const maximum = values.reduce((a, b) => Math.max(a, b), -Infinity);
-  const exponentials = values.map((v) => Math.exp(v - maximum));
+/** What each output's numbers stand for: as they are, or those that were quantised. */
+function realOf({ values }, { scale, zeroPoint }) {
+  return scale ? values.map((v) => scale * (v - zeroPoint)) : values;
+}
+
+/** Whether real numbers are shares of classes, exactly one of which is right. */
+function areShares(numbers, tolerance = 0.02) {
+  const sum = numbers.reduce((a, b) => a + b, 0);
+  return numbers.length > 1 && numbers.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < tolerance;
+}
+
+/** A quantised softmax whose scale nobody tells: from the smallest number on, in steps of 1/256. */
+function sharesOfBytes({ dtype, values }) {
+  const minimum = dtype === "int8" ? -128 : 0;
+  const steps = values.reduce((a, b) => a + b - minimum, 0);
+  return /^u?int8$/.test(dtype) && values.length > 1 && Math.abs(steps - 256) <= 2 + values.length / 2
+    ? values.map((v) => (v - minimum) / 256) : undefined;
+}
+
+function softmax(numbers) {
+  const maximum = numbers.reduce((a, b) => Math.max(a, b), -Infinity);
+  const exponentials = numbers.map((v) => Math.exp(v - maximum));
   const all = exponentials.reduce((a, b) => a + b, 0);
   return exponentials.map((p) => p / all);
+}
+
+/** Scores of classes as {shares}, of anything else with one number each as {}; undefined where no index is a class.
+ * `kind` is what the graph says (inspect/output_kinds.py). */
+function scoresOf(output, about) {
+  const { kind, labels } = about;
+  if (!output.values || output.values.length < 2 || kind === "indices" || (kind === "chosen" && !labels.length)) {
+    return undefined;
+  }
+  const numbers = realOf(output, about);
+  const isReal = Boolean(about.scale) || /^b?float/.test(output.dtype);
+  if (kind === "log shares") {
+    return { shares: isReal ? softmax(numbers) : undefined };
+  }
+  if (kind === "chances" && isReal) {
+    return { shares: numbers };
+  }
+  const shares = areShares(numbers) ? numbers : about.scale ? undefined : sharesOfBytes(output);
+  if (shares) {
+    return { shares };
+  }
+  if (labels.length) {
+    return { shares: isReal && kind === "scores" ? softmax(numbers) : undefined };
+  }
+  return kind === "scores" || kind === "shares" ? {} : undefined;
 }
 
 function row(name, text, share) {
@@ -175,28 +207,45 @@ function row(name, text, share) {
   return line;
 }
 
-function classRows(scores) {
-  const shares = sharesOf(scores);
-  const { values, minimum, maximum } = scores;
-  const text = (i) => (shares ? `${(100 * shares[i]).toFixed(1)} %` : String(values[i]));
+function scoreRows({ name, values, minimum, maximum }, { shares }, about, isNamed) {
+  const isClass = shares || about.labels.length;
+  const text = (i) => (shares ? `${(100 * shares[i]).toFixed(1)} %` : numberText(values[i]));
   const bar = (i) => (shares ? shares[i] : maximum > minimum ? (values[i] - minimum) / (maximum - minimum) : 0);
   const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, TOP);
-  return order.map((i) => row(about.labels?.[i] ?? `class ${i}`, text(i), bar(i)));
+  const rows = order.map((i) => row(about.labels[i] ?? `${isClass ? "class" : "element"} ${i}`, text(i), bar(i)));
+  if (isNamed) {
+    const title = document.createElement("li");
+    title.className = "of";
+    title.textContent = name;
+    rows.unshift(title);
+  }
+  return rows;
 }
 
-function outputRow({ name, dtype, shape, minimum, maximum }) {
-  const number = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(4));
-  const range = minimum < maximum ? `${number(minimum)} to ${number(maximum)}` : minimum === maximum ? number(minimum) : "no numbers";
-  const line = row(name, range, 0);
-  const kind = document.createElement("small");
-  kind.textContent = `${dtype}, ${shape.length ? shape.join(" × ") : "one number"}`;
-  line.lastChild.replaceWith(kind);
+function numberText(value) {
+  return Number.isInteger(value) ? String(value) : value.toPrecision(4);
+}
+
+/** All numbers of an output with few, as what they are called where they are indices; the range of one with many. */
+function outputRow({ name, dtype, shape, minimum, maximum, values }, { kind, labels }) {
+  const word = (value) => (kind === "indices" ? labels[value] ?? String(value) : numberText(value));
+  const range = minimum < maximum ? `${numberText(minimum)} to ${numberText(maximum)}` : minimum === maximum ? numberText(minimum) : "no numbers";
+  const line = row(name, values?.length && values.length <= FEW ? values.map(word).join(", ") : range, 0);
+  const what = document.createElement("small");
+  what.textContent = `${dtype}, ${shape.length ? shape.join(" × ") : "one number"}`;
+  line.lastChild.replaceWith(what);
   return line;
 }
 
-function showAnswer({ ms, outputs, scores }) {
-  at("classes").replaceChildren(...(scores ? classRows(scores) : []));
-  at("outputs").replaceChildren(...(scores && outputs.length === 1 ? [] : outputs.map(outputRow)));
+function showAnswer({ ms, outputs }) {
+  const unknown = { kind: "unknown", labels: [] };
+  const known = outputs.map((_, i) => (about.outputs.length === outputs.length ? about.outputs[i] : unknown));
+  const scores = outputs.map((output, i) => scoresOf(output, known[i]));
+  const lists = scores.filter(Boolean).length;
+  const rows = outputs.flatMap((output, i) => (scores[i] ? scoreRows(output, scores[i], known[i], lists > 1) : []));
+  at("classes").replaceChildren(...rows);
+  const isPlain = outputs.length === 1 && scores[0] && (scores[0].shares || known[0].labels.length);
+  at("outputs").replaceChildren(...(isPlain ? [] : outputs.map((output, i) => outputRow(output, known[i]))));
   at("time").textContent = `${ms.toFixed(ms < 10 ? 2 : 1)} ms in this browser, one thread`;
   at("answer").hidden = false;
 }

@@ -4,19 +4,18 @@ import { byFeature, load } from "./slipway.mjs";
 
 let model;
 
-/** What a page shows of an output that is no list of scores. */
+const LISTED = 1 << 20; // numbers of an output that the page gets all of
+
+/** What a page shows of an output: its range, and the numbers themselves of one with one dimension, but for ones. */
 function summaryOf(name, values) {
   let [minimum, maximum] = [Infinity, -Infinity];
   for (const value of values) {
     minimum = value < minimum ? Number(value) : minimum;
     maximum = value > maximum ? Number(value) : maximum;
   }
-  return { name, dtype: values.dtype, shape: values.shape, minimum, maximum };
-}
-
-/** A number for each class: one dimension, but for ones. */
-function isScores({ dtype, shape }) {
-  return /^(b?float|u?int8$)/.test(dtype) && shape.filter((extent) => extent !== 1).length === 1;
+  const { dtype, shape } = values;
+  const isList = values.length <= LISTED && shape.filter((extent) => extent !== 1).length <= 1;
+  return { name, dtype, shape, minimum, maximum, values: isList ? Array.from(values, Number) : undefined };
 }
 
 const tasks = {
@@ -32,9 +31,7 @@ const tasks = {
     const started = performance.now();
     const found = await model.run(Object.fromEntries(given));
     const ms = performance.now() - started;
-    const outputs = model.outputs.map(({ name }) => summaryOf(name, found[name]));
-    const scores = outputs.find(isScores);
-    return { ms, outputs, scores: scores && { ...scores, values: Array.from(found[scores.name], Number) } };
+    return { ms, outputs: model.outputs.map(({ name }) => summaryOf(name, found[name])) };
   },
   profile({ repeat }) {
     return model.profile(repeat);

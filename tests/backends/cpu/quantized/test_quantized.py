@@ -147,6 +147,27 @@ def test_depthwise_gives_the_same_bytes(shape, kind):
 
 
 @pytest.mark.parametrize(
+    ("taps", "stride", "padding"),
+    [(3, 1, (0, 0, 0, 0)), (5, 2, (3, 0, 1, 0)), (10, 1, (4, 0, 5, 0))],
+)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_depthwise_over_a_column_gives_the_same_bytes(taps, stride, padding, kind):
+    """As over a row, whose windows the instructions take."""
+    rng = np.random.default_rng(taps)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, 23, 1, 40)).astype(kind)
+    weight = rng.integers(-128, 128, (taps, 1, 40)).astype(np.int8)
+    (x,) = variables([data])
+    zero = int(info.min) + 5
+    total = relay.qnn.op.depthwise_conv2d_nhwc(x, weight, (stride, 1), padding, pad_value=zero)
+    function = Function((x,), relay.qnn.op.requantize(total, [2e-4] * 40, 0, 0.9, -3, axis=3))
+    packed = optimize(IRModule((("main", function),)), target=Target("llvm"))
+    assert "contrib_depthwise_packed" in str(packed)
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(run(function, [data], "llvm"), want)
+
+
+@pytest.mark.parametrize(
     ("target", "instruction"),
     [
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),

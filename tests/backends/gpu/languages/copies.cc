@@ -36,7 +36,9 @@ static void tell(void *at, int bytes, int writes, int32_t site) {
 }
 
 void async_copy(void *to, const void *from, int bytes) {
-  own().groups.back().push_back({to, from, bytes});
+  if ((uintptr_t)to % (uintptr_t)bytes == 0 && (uintptr_t)from % (uintptr_t)bytes == 0) {
+    own().groups.back().push_back({to, from, bytes});
+  } /* else it never comes: a GPU stops there */
   tell((void *)from, bytes, 0, OF_COPY);
   tell(to, bytes, 1, OF_COPY);
   memset(to, 0xff, (size_t)bytes);

@@ -43,6 +43,10 @@ inline unsigned __activemask() { return 0xffffffffU; }
 #define SLW_ASYNC_COPIES
 template <int bytes>
 void slw_async_copy(void *to, const void *from) {
+  if (bytes == 16 && (uintptr_t)from % bytes != 0) {
+    memcpy(to, from, bytes);
+    return;
+  }
   slw::async_copy(to, from, bytes);
 }
 inline void slw_async_commit() { slw::async_commit(); }

@@ -30,6 +30,7 @@ int32_t slw_mbcnt_hi(int32_t, int32_t before) { return before; }
 int32_t slw_bpermute(int32_t at, int32_t value) { return slw::exchange(value, at / 4, 64); }
 void slw_cp_async_4(void *to, void *from) { slw::async_copy(to, from, 4); }
 void slw_cp_async_8(void *to, void *from) { slw::async_copy(to, from, 8); }
+void slw_cp_async_16(void *to, void *from) { slw::async_copy(to, from, 16); }
 void slw_cp_async_commit() { slw::async_commit(); }
 void slw_cp_async_wait(int32_t groups) { slw::async_wait(groups); }
 #define SLW_DP4A(name, first, second)                \

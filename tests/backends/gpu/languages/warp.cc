@@ -83,7 +83,50 @@ static void warp_product(const uint32_t *a, const uint32_t *b, uint32_t *c) {
   meet();
 }
 
+/* AMD's of 16 x 16 by 16: thread 16 h + j gives row j of A and column j of B, whatever h, and has of column
+ * j rows h, h + 2, and so on (AMD's RDNA3 instruction set architecture, section 7.9).  Threads of both
+ * halves that give other rows or columns make nothing of it. */
+struct Rows {
+  uint32_t a[8], b[8];
+};
+static Rows given[1024];
+
+template <class A, class B, class Sum>
+static void wmma(const uint32_t *a, const uint32_t *b, uint32_t *c) {
+  constexpr size_t words = 16 / A::count;
+  const size_t self = fibres.at, wave = self & ~size_t{31};
+  const size_t h = (self & 31) >> 4, j = self & 15;
+  memcpy(given[self].a, a, 4 * words);
+  memcpy(given[self].b, b, 4 * words);
+  meet();
+  const bool alike = memcmp(&given[self], &given[self ^ 16], 4 * words) == 0 &&
+                     memcmp(given[self].b, given[self ^ 16].b, 4 * words) == 0;
+  for (size_t at = 0; at < 8; ++at) {
+    Sum sum = 0;
+    for (size_t word = 0; word < words; ++word) {
+      for (int i = 0; i < A::count; ++i) {
+        sum += (Sum)A::value(given[wave + 2 * at + h].a[word], i) *
+               (Sum)B::value(given[wave + j].b[word], i);
+      }
+    }
+    if constexpr (std::is_same_v<Sum, float>) {
+      c[at] = as_bits(as_float(c[at]) + sum);
+    } else {
+      c[at] += (uint32_t)sum;
+    }
+    c[at] = alike ? c[at] : 0xffffffffU;
+  }
+  meet();
+}
+
 } // namespace slw
+
+#define SLW_WARP(name, A, B, Sum)                                                                 \
+  extern "C" void slw_model_wmma_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {      \
+    slw::wmma<slw::A, slw::B, Sum>(a, b, c);                                                      \
+  }
+SLW_WARP_PRODUCTS
+#undef SLW_WARP
 
 #define SLW_WARP(name, A, B, Sum)                                                                 \
   extern "C" void slw_model_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {           \

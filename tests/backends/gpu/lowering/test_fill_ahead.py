@@ -142,6 +142,32 @@ def test_the_target_says_how_many_stages():
     assert "float A_shared[143]" in run_kernels.source(older, "cuda")
 
 
+def test_four_steps_take_what_a_launch_gives(simulated, tmp_path):
+    """More than the 48 KB that a kernel's code may say; the result of one step's panels."""
+    knobs = {"block_rows": 128, "block_columns": 128, "rows": 8, "columns": 8, "depth": 16}
+    chosen = SharedKnobs(*knobs.values(), stages=4)
+    assert chosen.panel_bytes("float32") > 49152
+    assert chosen in legal_knobs("float32", TARGET)
+    a, b = relay.var("a", shape=(130, 70)), relay.var("b", shape=(60, 70))
+    mod = tvm.IRModule.from_expr(relay.Function([a, b], relay.nn.dense(a, b)))
+    x, y = run_kernels.random(130, 70), run_kernels.random(60, 70, seed=1)
+    found = []
+    for stages in (1, 4):
+        force = {"nn.dense": {"strategy": "threads.shared", **knobs, "stages": stages}}
+        with tvm.transform.PassContext(opt_level=3, config={"schedules.force": force}):
+            library = relay.build(mod, target=TARGET)
+        code = library.lib.imported_modules[0]
+        simulated.learn(code)
+        module = graph_executor.GraphModule(library["default"](tvm.cuda(0)))
+        module.run(a=x, b=y)
+        found.append(module.get_output(0).numpy())
+        ptx = code.get_source("ptx")
+        assert (".extern .shared" in ptx) == (stages == 4)
+        assert test_ptx.spilt(test_ptx.assembled(ptx, "sm_80", tmp_path)) == 0
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], x @ y.T, rtol=1e-4, atol=1e-4)
+
+
 def test_a_schedule_by_hand_is_filled_ahead(simulated):
     """double_buffer of the classic system's own schedules."""
     schedule, args = test_kernels.matmul(32, 32, 48, False)

@@ -16,6 +16,7 @@ import numpy as np
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import const, is_call_of
+from slipway.relay.ops.qnn.rescale_high import RescaleHighAttrs
 from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
@@ -56,13 +57,18 @@ def _narrowed(expr: Any) -> Expr | None:
     if data is None or factor.size == 0 or power.min() < MIN_SHIFT:
         return None
     shifts = -1 - power
-    made: Expr = _high(data, factor, np.int64(1) << (shifts - 1), shifts, expr)
-    return made
+    return rescale_high(data, factor, np.int64(1) << (shifts - 1), shifts, expr)
 
 
-def _high(data: Expr, multiplier: Array, offset: Array, shift: Array, origin: Call) -> Any:
+def rescale_high(
+    data: Expr, multiplier: Array, offset: Array, shift: Array, origin: Call, away: int = 0
+) -> Call:
+    """Return the call in 32 bits with constant factors, in the place of `origin`."""
     factors = (const(np.asarray(a, np.int32, order="C")) for a in (multiplier, offset, shift))
-    return op_registry.get(NAME)(data, *factors, span=origin.span)
+    made: Call = op_registry.get(NAME)(
+        data, *factors, attrs=RescaleHighAttrs(away), span=origin.span
+    )
+    return made
 
 
 def _shifted(data: Any, digits: int) -> Any:
@@ -101,5 +107,4 @@ def _with_zero_point(call: Any) -> Expr | None:
     moved = offset.array + (int(zero.array.reshape(())) << shifts)
     if np.abs(moved).max() >= 1 << 30:  # the product's high half has 31 bits
         return None
-    made: Expr = _high(data, multiplier.array, moved, shifts, inner)
-    return made
+    return rescale_high(data, multiplier.array, moved, shifts, inner, inner.attrs.away)

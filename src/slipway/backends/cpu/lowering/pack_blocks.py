@@ -66,7 +66,7 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
         while vectors > 1 and units % (vectors * columns):
             vectors //= 2
         # Without an instruction that wants the others, bytes stay signed or unsigned.
-        unsigned = name != "q8_0" if entry is None else entry.b_dtype == "uint8"
+        unsigned = None if entry is None else entry.b_dtype == "uint8"
         how, arrays = packed_parts(name, weight.array, columns, vectors, unsigned)
         rows, depth = prod(given.shape[:-1]), given.shape[-1]
         if given.rank != 2:

@@ -261,6 +261,8 @@ def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None
     if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     kernel = weight.array
+    if kernel.shape[1] == 1 < kernel.shape[0] and data.tensor_type.shape[2] == 1:
+        return _column(call, instructions)
     channels, window, stride = kernel.shape[2], kernel.shape[1], attrs.strides[1]
     if channels != data.tensor_type.shape[3] or tuple(attrs.dilation) != (1, 1) or window == 1:
         return None
@@ -279,6 +281,28 @@ def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None
     totals = kernel.astype(np.int64).sum(axis=(0, 1))
     name = "qnn.contrib_depthwise_packed"
     return _sums(name, data, packed, geometry, entry, totals, call.span)
+
+
+def _column(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
+    """Return windows over an image of one column as those over an image of one row."""
+    data, weight = call.args
+    attrs: Any = call.attrs
+    if any(attrs.padding[1::2]) or attrs.strides[1] != 1:
+        return None
+    make: Any = op_registry.make
+    batch, height, _, channels = data.tensor_type.shape
+    top, _, bottom, _ = attrs.padding
+    across = attrs.replace(
+        strides=(1, attrs.strides[0]),
+        padding=(0, top, 0, bottom),
+        dilation=(1, attrs.dilation[0]),
+    )
+    row = make("reshape")(data, (batch, 1, height, channels))
+    turned = Constant(np.asarray(weight.array.swapaxes(0, 1), order="C"))
+    with op_registry.span(call.span):
+        made = op_registry.get("qnn.depthwise_conv2d_nhwc")(row, turned, attrs=across)
+        packed = _depthwise(made, instructions)
+        return packed and make("reshape")(packed, call.tensor_type.shape)
 
 
 def _suits(

@@ -27,7 +27,7 @@ from slipway.relay.visit import rewrite
 Array = np.ndarray[Any, Any]
 
 CONV, DENSE, DEPTHWISE = "qnn.conv2d_nhwc", "qnn.dense_packed", "qnn.depthwise_conv2d_nhwc"
-RESCALE = "qnn.rescale"  # by the factors of channels
+RESCALES = ("qnn.rescale", "qnn.contrib_rescale_high")  # by the factors of channels
 POOLS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d")
 
 
@@ -119,7 +119,7 @@ class _PadChannels:
             if is_call_of(expr, CONV, DENSE, DEPTHWISE):
                 return self._product(expr)
             made = None
-            if op_registry.is_pointwise(expr) or is_call_of(expr, RESCALE):
+            if op_registry.is_pointwise(expr) or is_call_of(expr, *RESCALES):
                 made = self._sunk(expr)
             elif _keeps_channels(expr):
                 made = self._over(expr)

@@ -113,8 +113,12 @@ def while_loop(problem: Problem, inputs: Sequence[te.Tensor], knobs: CopyKnobs) 
         begin = [copy(a, b, lanes) for a, b in zip(ins, outs, strict=False)]
         going = decl_buffer((), "bool", "going")
         asking = _results(target, condition, (*outs, *others), [going], 1)
-        iteration = InlinedKernels(target, body, (*outs, *others), {})
+        iteration = InlinedKernels(target, body, (*outs, *others), {}, len(outs))
         once = iteration.around([*iteration.statements, *new_states(iteration, outs, lanes)])
+        if attrs.iteration is not None:
+            size = attrs.iteration
+            number = ops.cast(_scalar(outs[0]), size.formula.dtype)
+            once = S.LetStmt(size.formula, ops.minimum(number, size.high), once)
         again = S.While(_scalar(going), S.seq((once, asking)))
         return S.Allocate(going, S.seq((*begin, asking, again)))
 

@@ -7,10 +7,12 @@ weights, register tiles and parallel loops are the same.  What lies between them
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.schedules.state_updates import is_reshape, updates_in_place
 from slipway.backends.primitive import schedule_primitive
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
@@ -19,13 +21,20 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
-from slipway.relay.dims import SymbolDim, is_open, size_of
+from slipway.relay.analysis.told_sizes import (
+    exact_size,
+    in_order_of_sizes,
+    is_prefix,
+    told_size,
+    two_values,
+)
+from slipway.relay.dims import SymbolDim, is_open, range_text, size_of
 from slipway.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
-from slipway.relay.op_registry import is_call_of, is_primitive
+from slipway.relay.op_registry import is_primitive
+from slipway.relay.ops.tensor.update import in_place_update
 from slipway.relay.types import flatten
 from slipway.relay.visit import post_order
 from slipway.transform.graph.fuse_ops import fuse_ops
-from slipway.transform.graph.simplify_expr import RESHAPES
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -43,11 +52,40 @@ def cycles_of(body: Function, target: Target) -> float:
     return float(sum(c.cycles or 0 for c in choices if c is not None))
 
 
+@dataclass(frozen=True)
+class SizeTold:
+    """A number that a kernel has computed, where what follows has it for a size.
+
+    `variable` None: where it has to be `low`.
+    """
+
+    number: E.PrimExpr
+    variable: E.Var | None
+    low: int
+    high: int
+    message: str
+
+    def around(self, following: S.Stmt) -> S.Stmt:
+        """Return what follows, for a number in the range."""
+        number = E.Var("told", self.number.dtype)
+        low, high = (ops.const(end, number.dtype) for end in (self.low, self.high))
+        is_size = ops.logical_and(ops.less_equal(low, number), ops.less_equal(number, high))
+        if self.variable is not None:
+            # Also where assertions are left out, nothing is written beyond the memory.
+            size = ops.maximum(ops.minimum(number, high), low)
+            size = ops.cast(size, self.variable.dtype)
+            following = S.LetStmt(self.variable, size, following)
+        following = S.AssertStmt(is_size, E.StringImm(self.message), following, "ExecutionError")
+        return S.LetStmt(number, self.number, following)
+
+
 class InlinedKernels:
     """The statements of a function that calls kernels, on given buffers.
 
     `results` are buffers for some of its results, by number: a kernel that gives one writes there.
-    `found` are the buffers of all results afterwards, which may be arguments.
+    Its first parameters are `states`, as many as its first results: of a state in which a region
+    is replaced, that region alone is written.  `found` are the buffers of all results afterwards,
+    which may be arguments.
     """
 
     def __init__(
@@ -56,20 +94,25 @@ class InlinedKernels:
         function: Function,
         arguments: Sequence[Buffer],
         results: Mapping[int, Buffer],
+        states: int = 0,
     ) -> None:
         self.target = target
         self.values = {id(p): [b] for p, b in zip(function.params, arguments, strict=True)}
         self.temporaries: list[Buffer] = []
         self._buffers = _buffers(function.body, results)
-        done: list[S.Stmt] = []
-        for expr in post_order(function.body, into_functions=False):
+        done: list[S.Stmt | SizeTold] = []
+        order = in_order_of_sizes(list(post_order(function.body, into_functions=False)))
+        order, self._updates = updates_in_place(function, order, states)
+        self._states = list(arguments[:states])
+        self._tellers: dict[E.Var, Buffer] = {}  # the numbers that sizes are
+        for expr in order:
             match expr:
                 case Tuple():
                     self.values[id(expr)] = [b for f in expr.fields for b in self.values[id(f)]]
                 case TupleGetItem():
                     self.values[id(expr)] = [self.values[id(expr.tuple_value)][expr.index]]
                 case Call() if is_primitive(expr.op):
-                    done.append(self._kernel(expr))
+                    done += self._kernel(expr)
                 case Constant() if expr.array.size == 1:
                     self.values[id(expr)] = [
                         self.temporary(expr.array.shape, expr.array.dtype.name)
@@ -97,28 +140,59 @@ class InlinedKernels:
         self.temporaries.append(room)
         return view(room, like)
 
-    def around(self, statements: Sequence[S.Stmt]) -> S.Stmt:
-        """Return statements with the temporaries around them."""
-        stmt = S.seq(statements)
+    def around(self, statements: Sequence[S.Stmt | SizeTold]) -> S.Stmt:
+        """Return statements with the temporaries around them, and each size around what follows."""
+        following: list[S.Stmt] = []
+        for one in reversed(statements):
+            if isinstance(one, SizeTold):
+                following = [one.around(S.seq(reversed(following)))]
+            else:
+                following.append(one)
+        stmt = S.seq(reversed(following))
         for buffer in reversed(self.temporaries):
             stmt = S.Allocate(buffer, stmt)
         return stmt
 
-    def _kernel(self, call: Call) -> S.Stmt:
+    def _kernel(self, call: Call) -> list[S.Stmt | SizeTold]:
         arguments = [b for a in call.args for b in self.values[id(a)]]
-        if _is_reshape(call.op):
-            (source,) = arguments
-            self.values[id(call)] = [view(source, call.tensor_type.shape)]
-            return S.NOP
-        outs = []
-        for number, type_ in enumerate(flatten(call.checked_type)):
-            buffer = self._buffers.get((id(call), number))
-            outs.append(buffer or self.temporary(type_.shape, type_.dtype))
+        told = self._told(call, arguments)
+        if is_reshape(call.op) or is_prefix(call):
+            self.values[id(call)] = [view(arguments[0], call.tensor_type.shape)]
+            return told
+        function = call.op
+        if id(call) in self._updates:
+            outs = [self._states[self._updates[id(call)]]]
+            function = in_place_update(call.op)
+        else:
+            outs = []
+            for number, type_ in enumerate(flatten(call.checked_type)):
+                buffer = self._buffers.get((id(call), number))
+                outs.append(buffer or self.temporary(type_.shape, type_.dtype))
         self.values[id(call)] = outs
-        kernel = schedule_primitive(call.op, self.target)
+        kernel = schedule_primitive(function, self.target)
         lowered = te.lower(kernel.schedule, list(kernel.args))
         views = dict(zip((b for _, b in lowered.buffer_map), (*arguments, *outs), strict=True))
-        return _with_buffers(lowered.body, views)
+        return [*told, _with_buffers(lowered.body, views)]
+
+    def _told(self, call: Call, arguments: Sequence[Buffer]) -> list[S.Stmt | SizeTold]:
+        """Return the size that a kernel brings, if it does: of what follows, or one to be met."""
+        brought, exact = told_size(call), exact_size(call)
+        if brought is not None:
+            size, at = brought
+            assert size.high is not None
+            message = f"what is found in a loop is out of the range of the size {range_text(size)}"
+            variable, low, high = size.formula, size.low, size.high
+        elif exact is not None:
+            name, low, _, at = exact
+            message = f"what is found in a loop is not {low}, which the size {name} is to be"
+            variable, high = None, low
+        else:
+            return []
+        count = arguments[at]
+        if variable is not None and self._tellers.setdefault(variable, count) is not count:
+            raise two_values(str(variable))
+        number = E.BufferLoad(count, tuple(ops.const(0, "int32") for _ in count.shape))
+        return [SizeTold(number, variable, low, high, message)]
 
 
 def _filled(buffer: Buffer, value: Constant) -> S.Stmt:
@@ -163,14 +237,6 @@ def shape_of(buffer: Buffer) -> tuple[Any, ...]:
 def extents(shape: Sequence[Any]) -> tuple[Any, ...]:
     """Return a shape as a buffer has it."""
     return tuple(d.formula if is_open(d) else d for d in shape)
-
-
-def _is_reshape(function: Function) -> bool:
-    """Return whether a kernel gives the elements of its only argument in another shape."""
-    body = function.body
-    while is_call_of(body, *RESHAPES):
-        (body,) = body.args
-    return body is not function.body and isinstance(body, Var)
 
 
 def view(buffer: Buffer, shape: Sequence[int], offset: Any = None) -> Buffer:

@@ -134,7 +134,7 @@ class _Loop:
         rows = [self._row(output) for output in self.outputs]
         count = len(self.states)
         given = (*self.states, *slices, *self.others)
-        step = InlinedKernels(self.target, self.body, given, dict(enumerate(rows, count)))
+        step = InlinedKernels(self.target, self.body, given, dict(enumerate(rows, count)), count)
         done = list(step.statements)
         done += [copy(a, b, self.lanes) for a, b in zip(step.found[count:], rows, strict=True)]
         done += new_states(step, self.states, self.lanes)

@@ -24,12 +24,20 @@ from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.thread_context import is_shared
 from slipway.backends.gpu.lowering.vthread import wider, with_step
 from slipway.codegen.gpu.nvptx import version_of
+from slipway.codegen.legalize import as_ramp
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.instructions.async_copies import ASYNC, COMMIT, COPIED_BYTES, MIN_VERSION, WAIT
+from slipway.ir.instructions.async_copies import (
+    ASYNC,
+    COMMIT,
+    COPIED_BYTES,
+    MIN_VERSION,
+    WAIT,
+    WHOLE_BYTES,
+)
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.target import Target
 
@@ -75,13 +83,13 @@ class _Panels:
             copies = max(copies, _copies(node))
             steps = node.body.stmts if isinstance(node.body, S.SeqStmt) else (node.body,)
             count = 0
-            while count < len(steps) and _stored(steps[count]) == {id(node.buffer.data)}:
+            while count < len(steps) and _filled(steps[count]) == {id(node.buffer.data)}:
                 count += 1
             fills += steps[:count]
             node = S.seq(steps[count:])
         if not fills:
             return None
-        changed = _stored(loop.body)
+        changed = _stored(loop.body).difference(*(_own(fill) for fill in fills))
         loads = [n for fill in fills for n in walk(fill) if isinstance(n, E.BufferLoad)]
         if any(id(n.buffer.data) in changed for n in loads):
             return None
@@ -141,6 +149,16 @@ def _stored(node: S.Stmt) -> set[int]:
     return {id(buffer.data) for buffer in (*stored, *(n.buffer for n in named))}
 
 
+def _own(node: S.Stmt) -> set[int]:
+    """Return the memory that `node` allocates."""
+    return {id(n.buffer.data) for n in walk(node) if isinstance(n, S.Allocate)}
+
+
+def _filled(node: S.Stmt) -> set[int]:
+    """Return the memory that `node` changes and others see."""
+    return _stored(node) - _own(node)
+
+
 def _with_own_loops(node: Any) -> Any:
     """Return a copy of statements whose loops have variables of their own."""
     if isinstance(node, S.For):
@@ -176,14 +194,25 @@ def _copy(store: S.BufferStore) -> S.Stmt:
     value = store.value
     if isinstance(value, E.Call) and value.op == "if_then_else":
         condition, yes, no = value.args
+        if isinstance(condition, E.Broadcast):
+            condition = condition.value
+        if condition.lanes > 1:
+            return store
         sides = [S.BufferStore(store.buffer, side, store.indices) for side in (yes, no)]
         return S.IfThenElse(condition, _copy(sides[0]), _copy(sides[1]))
     whole = isinstance(value, E.BufferLoad) and value.buffer.scope in ("", "global")
-    if not whole or not is_shared(store.buffer.scope) or value.lanes != 1:
+    if not whole or not is_shared(store.buffer.scope):
         return store
     size = dtypes.bytes_of(value.dtype)
-    if size not in COPIED_BYTES:
+    if size not in COPIED_BYTES if value.lanes == 1 else not _is_whole(store, size):
         return store
     to = E.BufferLoad(store.buffer, store.indices)
     positions = [E.Call("handle", "address_of", (load,)) for load in (to, value)]
     return S.Evaluate(E.Call("int32", "async_copy", (*positions, ops.const(size))))
+
+
+def _is_whole(store: S.BufferStore, size: int) -> bool:
+    """Return whether a vector is so many bytes, that lie beside each other on both sides."""
+    value: Any = store.value
+    ramps = [as_ramp(indices[-1]) for indices in (store.indices, value.indices)]
+    return size == WHOLE_BYTES and all(ramp is not None and ramp[1] == 1 for ramp in ramps)

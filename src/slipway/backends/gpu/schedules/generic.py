@@ -169,11 +169,12 @@ def only_reader(readers: Readers, op: te.ComputeOp, outs: Sequence[te.Tensor]) -
 def _indices_read(schedule: te.Schedule, reader: te.ComputeOp) -> dict[int, list[tuple[Any, ...]]]:
     """Return the indices at which `reader` reads each stage, by the id of its operation.
 
-    Those through inlined stages that are no axis of `reader` are None.  An inlined stage that is
-    read alike several times is looked at once.
+    Those through inlined stages that are no axis of `reader`, of its results or its sum, are None.
+    An inlined stage that is read alike several times is looked at once.
     """
     found: dict[int, list[tuple[Any, ...]]] = {}
-    own: dict[int, Any] = {id(axis.var): axis.var for axis in reader.axis}
+    axes = (*reader.axis, *reader.reduce_axis)
+    own: dict[int, Any] = {id(axis.var): axis.var for axis in axes}
     todo: list[tuple[Any, dict[int, Any]]] = [(body, own) for body in reader.body]
     seen: set[tuple[int, ...]] = set()
     nodes: set[tuple[int, int]] = set()

@@ -1,4 +1,4 @@
-"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``), from sm_75 on, and Apple's.
+"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``, sm_75 on), Apple's and AMD's.
 
 As `shared.py` does it, a block computes a tile of the output from panels in shared memory; its
 warps divide the tile, and a warp adds products of whole matrices of 16 x 32 bytes by 32 bytes x 8
@@ -6,7 +6,8 @@ to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
 
     float16, bfloat16 -> float32        int8, uint8 -> int32
 
-Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`).
+Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`),
+AMD's of RDNA 3 matrices of 16 x 16 (`wmma_products.py`).
 
 Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
 that the threads of a warp fetch eight bytes each from different banks.
@@ -22,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.banks import at_once, parts_beside, rows_apart
-from slipway.backends.gpu.limits import most_threads, shared_bytes
+from slipway.backends.gpu.limits import most_threads, panel_bytes, panel_scope
+from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing
 from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
 from slipway.backends.gpu.schedules.shared import (
+    STAGES,
     Sizes,
     any_product_sizes,
     panel_product,
@@ -40,6 +43,7 @@ from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
 from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP
+from slipway.ir.instructions.wmma_products import SIDE
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
@@ -51,54 +55,85 @@ _BLOCKS = (32, 64, 128)
 _TILES = (2, 4, 8)
 _WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
 _PANEL_BYTES = 64  # of a panel's row
-_PADS = {"cuda": (16, 32), "metal": (32, 16)}  # bytes between rows of panels, at most
+_PADS = {
+    "cuda": (16, 32),
+    "metal": (32, 16),
+    "rocm": (16, 16),
+}  # bytes between rows of panels, at most
+_SMALLEST = {"rocm": SIDE}  # columns of an instruction, where they are more
 _FETCHED_BYTES = 16  # by a thread from global memory at once
 
 
 @dataclass(frozen=True)
 class MatrixKnobs(Knobs):
-    """A block's tile, and a thread's part of it."""
+    """A block's tile, a thread's part of it, and steps fetched at once.
+
+    A warp computes `warp_tile`, whatever part of that is a thread's on matrix units of a kind.
+    """
 
     block_rows: int
     block_columns: int
     rows: int
     columns: int
+    stages: int = 1
+
+    @property
+    def warp_tile(self) -> tuple[int, int]:
+        """Rows and columns that a warp computes."""
+        return self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * _WARP_COLUMNS
 
     @property
     def warps(self) -> tuple[int, int]:
         """Warps of a block along the rows and the columns of its tile."""
-        across = self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * _WARP_COLUMNS
-        return self.block_rows // across[0], self.block_columns // across[1]
+        down, across = self.warp_tile
+        return self.block_rows // down, self.block_columns // across
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return WARP * self.warps[0] * self.warps[1]
 
+    def panel_bytes(self, pads: Sequence[int]) -> int:
+        """Return the bytes of all panels of a block, whose rows are so many bytes apart."""
+        left, right = (_PANEL_BYTES + pad for pad in pads)
+        return (self.block_rows * left + self.block_columns * right) * self.stages
+
 
 @lru_cache(maxsize=16)
 def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
     """Return the knobs whose blocks fit a device of the target."""
     found = []
-    for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES):
+    stages = STAGES if copies_while_computing(target) else STAGES[:1]
+    for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, stages):
         knobs = MatrixKnobs(*values)
-        left, right = (_PANEL_BYTES + pad for pad in _PADS[target.kind.name])
-        shared = knobs.block_rows * left + knobs.block_columns * right
+        shared = knobs.panel_bytes(_PADS[target.kind.name])
         most = min(most_threads(target), ANY_GPU.most_threads)
-        fits = 0 < knobs.threads <= most and shared <= shared_bytes(target)
+        smallest = _SMALLEST.get(target.kind.name, _WARP_COLUMNS)
+        fits = (
+            knobs.warp_tile[1] % smallest == 0
+            and 0 < knobs.threads <= most
+            and shared <= panel_bytes(target, knobs.stages)
+        )
         if fits and knobs.rows * knobs.columns <= ANY_GPU.warp_sums:
             found.append(knobs)
     return tuple(found)
 
 
-def matrix_cost(sizes: Sizes, knobs: MatrixKnobs) -> float:
-    """Return the products of warps that the work is worth, where enough of them run."""
+def matrix_cost(
+    sizes: Sizes, knobs: MatrixKnobs, copied: tuple[bool, bool] = (False, False)
+) -> float:
+    """Return the products of warps that the work is worth, where enough of them run.
+
+    `copied` says which panels come while threads compute, where there are several stages.
+    """
     blocks = sizes.batch * -(-sizes.rows // knobs.block_rows)
     blocks *= -(-sizes.columns // knobs.block_columns)
     rows, columns = knobs.rows // ROWS, knobs.columns // COLUMNS
     step = rows * columns + ANY_GPU.warp_shared_cost * (2 * rows + columns)
-    fetched = (knobs.block_rows + knobs.block_columns) * 4 / knobs.threads  # eight bytes each
-    step += (ANY_GPU.warp_global_cost + ANY_GPU.warp_shared_cost) * fetched
+    for count, is_copied in zip((knobs.block_rows, knobs.block_columns), copied, strict=True):
+        fetched = count * 4 / knobs.threads  # eight bytes each
+        stored = 0 if is_copied and knobs.stages > 1 else ANY_GPU.warp_shared_cost
+        step += (ANY_GPU.warp_global_cost + stored) * fetched
     running = blocks * knobs.threads / WARP
     busy = min(1.0, running / ANY_GPU.busy_warps) * min(
         1.0, knobs.threads / ANY_GPU.full_warp_block
@@ -153,18 +188,25 @@ def applies(attrs: Attrs | None, in_types: Sequence[Any], target: Target) -> boo
 
 
 def _fitting(attrs: Any, in_types: Sequence[Any], target: Target) -> list[MatrixKnobs]:
-    """Return the legal knobs whose blocks are of one group of channels."""
+    """Return the legal knobs whose blocks are of one group of channels.
+
+    More than one stage is for panels of which the device copies one at least by itself.
+    """
+    legal = list(legal_knobs(target))
+    if not any(fetch.is_copied for fetch in _fetches(attrs, in_types)):
+        legal = [k for k in legal if k.stages == 1]
     if not hasattr(attrs, "kernel_layout"):
-        return list(legal_knobs(target))
+        return legal
     geometry = Geometry.of(attrs, in_types)
     assert geometry is not None
-    return [k for k in legal_knobs(target) if geometry.divides(k.block_rows, k.block_columns)]
+    return [k for k in legal if geometry.divides(k.block_rows, k.block_columns)]
 
 
 def _cost(problem: Problem, knobs: MatrixKnobs) -> float:
     found = _sizes_of(problem.attrs, problem.in_types)
     assert found is not None
-    return matrix_cost(found[0], knobs)
+    left, right = _fetches(problem.attrs, problem.in_types)
+    return matrix_cost(found[0], knobs, (left.is_copied, right.is_copied))
 
 
 def _knobs(problem: Problem) -> MatrixKnobs:
@@ -173,8 +215,10 @@ def _knobs(problem: Problem) -> MatrixKnobs:
 
 
 def _space(problem: Problem) -> dict[str, Sequence[Any]]:
+    legal = _fitting(problem.attrs, problem.in_types, problem.target)
     return {
         "block_rows": _BLOCKS, "block_columns": _BLOCKS, "rows": _TILES, "columns": _TILES,
+        "stages": sorted({k.stages for k in legal}),
     }  # fmt: skip
 
 
@@ -276,9 +320,11 @@ def _schedule(
     first, second = (t.dtype for t in products.op.input_tensors)
     entry = product_of_target(problem.target, first, second, products.dtype)
     assert entry is not None
-    _Tiles(schedule, out, products, knobs, entry).bind(
-        batch, rows, columns, panels, _fetches(problem)
-    )
+    fetches = _fetches(problem.attrs, problem.in_types)
+    scope = panel_scope(problem.target, knobs.panel_bytes(entry.pads))
+    for panel in panels:
+        schedule[panel].set_scope(scope)
+    _Tiles(schedule, out, products, knobs, entry).bind(batch, rows, columns, panels, fetches)
     return schedule
 
 
@@ -301,26 +347,31 @@ class Fetch:
 
     by_step: bool
     together: int
+    is_copied: bool = False  # where the device copies by itself: sixteen bytes of the operand
 
 
-def _fetches(problem: Problem) -> tuple[Fetch, Fetch]:
+def _fetches(attrs: Any, in_types: Sequence[Any]) -> tuple[Fetch, Fetch]:
     """Return how the panels of rows and of columns are fetched."""
-    found = _sizes_of(problem.attrs, problem.in_types)
+    found = _sizes_of(attrs, in_types)
     assert found is not None
     sizes, swap = found
-    size = dtypes.bytes_of(problem.in_types[0].dtype)
+    size = dtypes.bytes_of(in_types[0].dtype)
     # Whole panels of rows that begin at such addresses; sixteen bytes are one instruction.
     together = _FETCHED_BYTES // size if sizes.depth % (_PANEL_BYTES // size) == 0 else 1
-    if hasattr(problem.attrs, "kernel_layout"):
-        geometry = Geometry.of(problem.attrs, problem.in_types)
+
+    def fetch(by_step: bool, whole: bool) -> Fetch:
+        each = together if by_step and whole else 1
+        return Fetch(by_step, each, each > 1)
+
+    if hasattr(attrs, "kernel_layout"):
+        geometry = Geometry.of(attrs, in_types)
         assert geometry is not None
-        rows = together if problem.attrs.kernel_layout[0] == "O" else 1
-        weights = Fetch(geometry.weights_by_step, rows if geometry.weights_by_step else 1)
-        run = geometry.columns_by_step and geometry.kernel["I"] % together == 0
-        pair = Fetch(geometry.columns_by_step, together if run else 1), weights
+        weights = fetch(geometry.weights_by_step, attrs.kernel_layout[0] == "O")
+        run = geometry.kernel["I"] % together == 0
+        pair = fetch(geometry.columns_by_step, run), weights
         return pair[::-1] if swap else pair
-    left, right = steps_beside(problem.attrs)
-    return Fetch(left, together if left else 1), Fetch(right, together if right else 1)
+    left, right = steps_beside(attrs)
+    return fetch(left, True), fetch(right, True)
 
 
 class _Tiles:
@@ -352,12 +403,12 @@ class _Tiles:
         rows, row = stage.split(rows, factor=of.rows)
         rows, low_row = stage.split(rows, factor=of.low_rows)
         rows, high_row = stage.split(rows, factor=of.warp_rows // of.rows // of.low_rows)
-        down, warp_y = stage.split(rows, nparts=knobs.rows // of.rows)
+        down, warp_y = stage.split(rows, nparts=knobs.warp_tile[0] // of.warp_rows)
         block_x, columns = stage.split(columns, factor=knobs.block_columns)
         columns, column = stage.split(columns, factor=of.columns)
         columns, low = stage.split(columns, factor=of.low_columns)
         columns, high = stage.split(columns, factor=of.warp_columns // of.columns // of.low_columns)
-        across, warp_x = stage.split(columns, nparts=knobs.columns // of.columns)
+        across, warp_x = stage.split(columns, nparts=knobs.warp_tile[1] // of.warp_columns)
         lane_axes = (high_row, high, low_row, low)
         parts = (down, across, warp_y, warp_x, *lane_axes, row, column)
         stage.reorder(*batch, block_y, block_x, *parts)
@@ -406,8 +457,9 @@ class _Tiles:
         """
         gathered = None if fetch.by_step else self.schedule.cache_write(panel, "local")
         stage = self.schedule[panel]
-        stage.set_scope("shared")
         stage.compute_at(self.schedule[self.products], outer)
+        if self.knobs.stages > 1:
+            stage.double_buffer(self.knobs.stages)
         size = dtypes.bytes_of(panel.dtype)
         batch, number, step = stage.op.axis
         stage.storage_align(number, _PANEL_BYTES // size, pad // size)

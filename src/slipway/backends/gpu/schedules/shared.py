@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.banks import passes, rows_apart
-from slipway.backends.gpu.limits import most_threads, shared_bytes
+from slipway.backends.gpu.limits import most_threads, panel_bytes, panel_scope
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _BLOCKS = (16, 32, 64, 128)
 _TILES = (1, 2, 4, 8)
 _DEPTHS = (8, 16)
-_STAGES = (1, 2, 3, 4)  # from 2 on where devices copy while they compute
+PAIR = 2  # of float16, which GPUs add up by one instruction
+STAGES = (1, 2, 3, 4)  # from 2 on where devices copy while they compute
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class SharedKnobs(Knobs):
     def threads(self) -> tuple[int, int]:
         """Threads of a block along the rows and the columns of its tile."""
         return self.block_rows // self.rows, self.block_columns // self.columns
+
+    def panel_bytes(self, dtype: str) -> int:
+        """Return the bytes of all panels of a block."""
+        row = (self.depth + 1) * dtypes.bytes_of(dtype)
+        return (self.block_rows + self.block_columns) * row * self.stages
 
 
 @dataclass(frozen=True)
@@ -129,23 +135,21 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 def legal_stages(dtype: str, target: Target, copied: bool = True) -> Sequence[int]:
     """Return how many steps' panels there may be; `copied`: they are elements of the operands."""
     one = copied and dtypes.bytes_of(dtype) in COPIED_BYTES and copies_while_computing(target)
-    return _STAGES if one else _STAGES[:1]
+    return STAGES if one else STAGES[:1]
 
 
 def legal_knobs(dtype: str, target: Target, copied: bool = True) -> list[SharedKnobs]:
     """Return the knobs with which a block of panels of `dtype` fits into a device of the target."""
-    size = dtypes.bytes_of(dtype)
     found = []
     stages = legal_stages(dtype, target, copied)
     for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, _DEPTHS, stages):
         knobs = SharedKnobs(*values)
-        bytes_shared = (knobs.block_rows + knobs.block_columns) * (knobs.depth + 1) * size
-        bytes_shared *= knobs.stages
         threads = prod(knobs.threads)
         registers = (
             knobs.rows * knobs.columns + knobs.rows + knobs.columns + ANY_GPU.other_registers
         )
-        fits = threads <= most_threads(target) and bytes_shared <= shared_bytes(target)
+        fits = threads <= most_threads(target)
+        fits = fits and knobs.panel_bytes(dtype) <= panel_bytes(target, knobs.stages)
         fits = fits and threads * registers <= ANY_GPU.block_registers
         if fits and knobs.rows <= knobs.block_rows and knobs.columns <= knobs.block_columns:
             found.append(knobs)
@@ -272,8 +276,9 @@ def schedule_shared(
     step = tiling.sum_up(tile)
     by_step = steps_beside(problem.attrs)
     counts = knobs.block_rows, knobs.block_columns
+    scope = panel_scope(problem.target, knobs.panel_bytes(operands[0].dtype))
     for operand, whole, count in zip(operands, by_step, counts, strict=True):
-        tiling.share(schedule.cache_read(operand, "shared", [tile]), tile, step, whole, count)
+        tiling.share(schedule.cache_read(operand, scope, [tile]), tile, step, whole, count)
     return schedule
 
 
@@ -316,6 +321,10 @@ class Tiling:
         outer, inner = stage.split(step, factor=self.knobs.depth)
         rows, columns = stage.op.axis[-2:]
         stage.reorder(*stage.op.axis[:-2], outer, inner, rows, columns)
+        if tile.dtype == "float16" and self.knobs.rows % PAIR == 0:
+            rows, pair = stage.split(rows, factor=PAIR)
+            stage.reorder(rows, columns, pair)
+            stage.vectorize(pair)
         stage.unroll(rows)
         return outer, inner
 

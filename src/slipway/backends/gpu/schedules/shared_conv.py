@@ -18,6 +18,7 @@ from math import prod
 from typing import Any
 
 from slipway import dtypes, te
+from slipway.backends.gpu.limits import panel_scope
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
     only_reader,
@@ -321,8 +322,9 @@ def schedule_product(
     tiling = Tiling(schedule, knobs)
     tiling.bind(out, batch, rows, columns)
     step = tiling.sum_up(products)
+    scope = panel_scope(problem.target, knobs.panel_bytes(panels[0].dtype))
     for panel in panels:
-        schedule[panel].set_scope("shared")
+        schedule[panel].set_scope(scope)
         side = int((panel.op.name == "columns") != geometry.channels_last)
         count = (knobs.block_rows, knobs.block_columns)[side]
         tiling.share(panel, products, step, geometry.sides_by_step[side], count)

@@ -22,6 +22,7 @@ from slipway.backends.gpu.schedules.generic import (
     thread_knobs,
     thread_space,
 )
+from slipway.backends.gpu.schedules.joined import schedule_joined, schedule_tile
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
@@ -119,26 +120,17 @@ def schedule_tiles(
     is_result = any(t.op is anchor.op for t in outs)
     out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or len(sums) != 1 or sums[0] is not anchor.op or out is None:
-        return schedule_elements(problem, outs, anchor, knobs)
+        tiled, sides = tiled_axes(problem), (knobs.rows, knobs.columns)
+        joined = schedule_joined(outs, anchor, padded, tiled, sides, problem)
+        return joined or schedule_elements(problem, outs, anchor, knobs)
     if is_result:
         tile = schedule.cache_write(anchor, "local")
     else:
         tile = anchor
         schedule[tile].set_scope("local")
     thread = _bind_tiles(schedule[out], tiled_axes(problem), problem, knobs)
-    stage = schedule[tile]
-    stage.compute_at(schedule[out], thread)
-    inner = [stage.op.axis[axis] for axis in tiled_axes(problem)]
-    rest = [axis for axis in stage.op.axis if axis not in inner]
-    stage.reorder(*rest, *stage.op.reduce_axis, *inner)
-    for axis in inner:
-        stage.unroll(axis)
-    for operand in padded:  # whether an element is inside is asked once for all rows
-        part = schedule[operand]
-        part.compute_at(stage, stage.op.reduce_axis[-1])
-        part.set_scope("local")
-        for axis in part.op.axis:
-            part.unroll(axis)
+    schedule[tile].compute_at(schedule[out], thread)
+    schedule_tile(schedule, tile, tiled_axes(problem), padded)
     return schedule
 
 

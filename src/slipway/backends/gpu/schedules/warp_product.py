@@ -13,9 +13,10 @@ from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import PrimExpr
 from slipway.ir.instructions.simdgroup_products import SimdgroupProduct, simdgroup_product
 from slipway.ir.instructions.warp_products import COLUMNS, WARP, WarpProduct, warp_product
+from slipway.ir.instructions.wmma_products import SIDE, SUMS, WmmaProduct, wmma_product
 from slipway.target import Target
 
-MatrixProduct = WarpProduct | SimdgroupProduct
+MatrixProduct = WarpProduct | SimdgroupProduct | WmmaProduct
 
 
 def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> MatrixProduct | None:
@@ -28,6 +29,8 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> M
             return entry if has else None
         case "metal" if attrs.get("simdgroup_matrix") and attrs.get("thread_warp_size") == WARP:
             return simdgroup_product(a_dtype, b_dtype, out)
+        case "rocm":
+            return wmma_product(str(attrs.get("mcpu")), a_dtype, b_dtype, out)
     return None
 
 
@@ -48,6 +51,8 @@ def warp_intrinsic(entry: MatrixProduct, lane: te.IterVar) -> te.TensorIntrin:
         (left, right), sums = ins, outs[0]
         if isinstance(entry, WarpProduct):
             addresses = _nvidias(entry, lane.var, left, right, sums)
+        elif isinstance(entry, WmmaProduct):
+            addresses = _amds(lane.var, left, right, sums)
         else:
             addresses = _apples(entry, lane.var, left, right, sums)
         update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *addresses)))
@@ -83,6 +88,15 @@ def _nvidias(
         _address(left, 0, at), _address(left, 1, at), _address(right, column, at),
         _address(sums, 0, 0), _address(sums, 1, 0),
     ]  # fmt: skip
+
+
+def _amds(lane: E.Var, left: Buffer, right: Buffer, sums: Buffer) -> list[PrimExpr]:
+    """Return the row that a thread gives, from its own first one on, its column, and its sums."""
+    number = ops.floormod(lane, SIDE)
+    row = ops.floormod(number, 2) * SUMS + ops.floordiv(number, 2)
+    row = row - ops.floordiv(lane, SIDE) * SUMS
+    cells = [_address(sums, i, 0) for i in range(SUMS)]
+    return [_address(left, row, 0), _address(right, 0, 0), *cells]
 
 
 def _apples(

@@ -97,6 +97,9 @@ typedef struct {
   /* Give released memory that is kept for later allocations back to the driver. NULL: none is kept. */
   slw_status (*trim)(int32_t device_id);
   const slw_device_streams *streams; /* NULL: a device has its own queue only */
+  /* An image of so many texels of four floats of `bits` each, for kernels only; released as memory is.
+   * NULL: such devices have none. */
+  slw_status (*alloc_image)(int32_t device_id, size_t width, size_t height, int32_t bits, void **out);
 } slw_device_api;
 
 /** Enter the functions of a kind of device (a DLDeviceType), for the life of the process: memory is

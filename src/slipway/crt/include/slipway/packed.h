@@ -71,6 +71,8 @@ SLW_API int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_
                                      TVMFFIAny *result);
 SLW_API int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_args,
                                     TVMFFIAny *result);
+SLW_API int slw_packed_device_alloc_image(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                          TVMFFIAny *result);
 SLW_API int slw_packed_device_free(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);
 SLW_API int slw_packed_device_add_code(void *handle, const TVMFFIAny *args, int32_t num_args,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How compiled code reaches devices: three functions by name, and the code that libraries carry.
+/* How compiled code reaches devices: four functions by name, and the code that libraries carry.
  *
  * "slipway.device.launch": (device type, digest, kernel, signature, grid x y z, block x y z,
  *                           arguments...), see device_api.h; behind the signature of a kernel whose
  *                         blocks share more than all devices of its kind have stands ":BYTES"
  * "slipway.device.alloc": (device type, address on the device or 0, bytes) -> address: workspace on
  *                         the device of that address
+ * "slipway.device.alloc_image": (device type, the same, columns, rows, bits of a number) -> address
  * "slipway.device.free": (device type, address)
  *
  * A function that fails leaves its workspaces behind, so a thread's are freed when one of its
@@ -149,14 +150,21 @@ int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_ar
   return 0;
 }
 
-int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_args,
-                            TVMFFIAny *result) {
-  const slw_device_api *api = (num_args == 3) ? api_of(&args[0]) : NULL;
+/* Workspace on the device of args[1]: args[2] bytes, or an image. */
+static int workspace_of(const slw_device_api *api, const TVMFFIAny *args, int is_image,
+                        TVMFFIAny *result) {
   void *memory = NULL;
   int32_t device_id = 0;
-  (void)handle;
+  slw_status status;
   if (api == NULL) {
     return -1;
+  }
+  if (is_image && api->alloc_image == NULL) {
+    drop_workspaces();
+    return slw_error_setf("DeviceError",
+                          "%s has no images here, which memory in scope \"global.texture\" is. Keep it "
+                          "in scope \"global\".",
+                          api->name);
   }
   if (num_workspaces == MAX_WORKSPACES) {
     drop_workspaces();
@@ -166,7 +174,10 @@ int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_arg
   if (args[1].v_ptr != NULL && api->device_of(args[1].v_ptr, &device_id) != SLW_OK) {
     return -1;
   }
-  if (api->alloc(device_id, (size_t)args[2].v_int64, &memory) != SLW_OK) {
+  status = is_image ? api->alloc_image(device_id, (size_t)args[2].v_int64, (size_t)args[3].v_int64,
+                                       (int32_t)args[4].v_int64, &memory)
+                    : api->alloc(device_id, (size_t)args[2].v_int64, &memory);
+  if (status != SLW_OK) {
     drop_workspaces();
     return -1;
   }
@@ -177,6 +188,18 @@ int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_arg
   result->type_index = kTVMFFIInt;
   result->v_int64 = (int64_t)(uintptr_t)memory;
   return 0;
+}
+
+int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_args,
+                            TVMFFIAny *result) {
+  (void)handle;
+  return workspace_of((num_args == 3) ? api_of(&args[0]) : NULL, args, 0, result);
+}
+
+int slw_packed_device_alloc_image(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                  TVMFFIAny *result) {
+  (void)handle;
+  return workspace_of((num_args == 5) ? api_of(&args[0]) : NULL, args, 1, result);
 }
 
 int slw_packed_device_free(void *handle, const TVMFFIAny *args, int32_t num_args,
@@ -526,6 +549,7 @@ void slw_devices_setup(void) {
     TVMFFISafeCallType call;
   } FUNCTIONS[] = {{"slipway.device.launch", slw_packed_device_launch},
                    {"slipway.device.alloc", slw_packed_device_alloc},
+                   {"slipway.device.alloc_image", slw_packed_device_alloc_image},
                    {"slipway.device.free", slw_packed_device_free}};
   slw_opencl_setup();
   slw_cuda_setup();

@@ -380,7 +380,7 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
       #name,        name##_alloc,    name##_release, name##_where, name##_read,     name##_write,  \
       name##_copy,  name##_add_code, name##_drop_code, name##_launch, name##_sync,                 \
       name##_wait_all, name##_attribute, name##_launches, name##_mark, name##_between,             \
-      name##_trim, NULL,                                                                           \
+      name##_trim, NULL, NULL,                                                                     \
   };                                                                                               \
   void slw_##name##_setup(void) { slw_device_register(number, &name##_api); }
 

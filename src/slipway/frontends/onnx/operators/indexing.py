@@ -8,8 +8,11 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import check_table
+from slipway.frontends.found_positions import distinct, slices_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.values import Counted
 from slipway.frontends.ranks import first_ranked
+from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
@@ -170,11 +173,25 @@ def tensor_scatter(node: NodeView) -> Any:
 
 @converter("Unique")
 def unique(node: NodeView) -> Any:
-    """The different elements, or slices along an axis: how many there are must be known."""
-    values = node.constant(0, "the data (the number of different elements is the shape)")
-    axis = node.attr("axis")
-    found, first, inverse, counts = np.unique(values, True, True, True, axis=axis)
+    """The different elements, or slices along an axis; of a tensor that is computed, counted."""
+    given, axis = node.input(0), node.attr("axis")
+    if isinstance(given, Constant):
+        return _unique_of(given.array, axis, bool(node.attr("sorted", 1)))
+    data = relay.reshape(given, (-1,)) if axis is None else given
+    axis = 0 if axis is None else axis % data.tensor_type.rank
+    found = distinct(slices_of(data, axis))
     if not node.attr("sorted", 1):
+        found = found.as_found()
+    values = relay.take(data, found.positions, axis, mode="fast")
+    return [
+        Counted(values, found.count, axis), Counted(found.positions, found.count, 0),
+        found.inverse, Counted(found.repeats, found.count, 0),
+    ]  # fmt: skip
+
+
+def _unique_of(values: np.ndarray[Any, Any], axis: int | None, is_sorted: bool) -> list[Any]:
+    found, first, inverse, counts = np.unique(values, True, True, True, axis=axis)
+    if not is_sorted:
         order = np.argsort(first)
         found = np.take(found, order, axis=axis or 0)
         rank = np.argsort(order)

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.ir import expr as E
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank
-from slipway.relay.ops.packed.block_formats import FORMATS, GROUP, decode
+from slipway.relay.ops.packed.block_element import element
+from slipway.relay.ops.packed.block_formats import FORMATS, decode
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import Array, ExprLike
-    from slipway.te.tensor import Tensor
 
 
 @node
@@ -74,69 +72,6 @@ def _dense_type(attrs: BlockDenseAttrs, data: TensorType, weight: TensorType) ->
 def _dense_reference(attrs: BlockDenseAttrs, data: Array, weight: Array) -> Any:
     product = data.astype(np.float64) @ decode(attrs.format, weight, np.float64).T
     return product.astype(np.float32)
-
-
-def _same_bits(dtype: str, value: Any) -> Any:
-    return E.Call(dtype, "reinterpret", (value,))
-
-
-def _half(low: Any, high: Any) -> Any:
-    word = low.astype("uint16") | (high.astype("uint16") << te().const(8, "uint16"))
-    return _same_bits("float16", word).astype("float32")
-
-
-def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
-    """Return element `k` of row `row` as a te expression."""
-    kind, m = FORMATS[name], te()
-    start, at = k // kind.size * kind.bytes, k % kind.size
-
-    def byte(position: Any) -> Any:
-        return weight(row, start + position)
-
-    def integer(position: Any) -> Any:
-        return byte(position).astype("int32")
-
-    def half(position: int) -> Any:
-        return _half(byte(position), byte(position + 1))
-
-    def number(position: Any) -> Any:
-        word = byte(position).astype("uint32")
-        for i in range(1, 4):
-            word = word | (byte(position + i).astype("uint32") << m.const(8 * i, "uint32"))
-        return _same_bits("float32", word)
-
-    def nibble(head: int) -> Any:
-        return (integer(head + at % 16) >> (at // 16 * 4)) & 15
-
-    def scaled(value: Any, scale: Any, offset: int = kind.offset) -> Any:
-        return (value - offset if offset else value).astype("float32") * scale
-
-    if name == "q8_0":
-        return scaled(_same_bits("int8", byte(2 + at)), half(0))
-    if name in ("q4_0", "q4_1"):
-        made = scaled(nibble(kind.bytes - 16), half(0))
-        return made + half(2) if name == "q4_1" else made
-    if name in ("q5_0", "q5_1"):
-        fifth = (integer(kind.bytes - 20 + at // 8) >> (at % 8)) & 1
-        made = scaled(nibble(kind.bytes - 16) + fifth * 16, half(0))
-        return made + half(2) if name == "q5_1" else made
-    if name in ("u4", "u8"):
-        value = nibble(16) if name == "u4" else integer(16 + at)
-        return scaled(value, number(at // 16 * 4)) - number(8 + at // 16 * 4)
-    if name == "q6_k":
-        quarter = at // 32 % 4
-        value = (integer(at // 128 * 64 + at % 64) >> (quarter // 2 * 4)) & 15
-        high = (integer(128 + at // 128 * 32 + at % 32) >> (quarter * 2)) & 3
-        factor = _same_bits("int8", byte(192 + at // 16)).astype("float32")
-        return scaled(value + high * 16, half(208) * factor)
-    value = (integer(kind.bytes - 128 + at // 64 * 32 + at % 32) >> (at // 32 % 2 * 4)) & 15
-    if name == "q5_k":
-        value = value + ((integer(16 + at % 32) >> (at // 32)) & 1) * 16
-    group = at // GROUP
-    low, mid, high = (integer(4 + 4 * i + group % 4) for i in range(3))
-    factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
-    minimum = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
-    return scaled(value, half(0) * factor.astype("float32")) - half(2) * minimum.astype("float32")
 
 
 @BLOCK_DENSE.compute
@@ -204,6 +139,11 @@ def block_take(weight: ExprLike, indices: ExprLike, format: str = "q8_0") -> Cal
     return BLOCK_TAKE(weight, indices, attrs=BlockAttrs(format))
 
 
+# The byte and the number of float16 scales that lie behind the integers.
+_SCALES_AT = {"q6_k": (208, 1), "q2_k": (80, 2), "q3_k": (108, 1), "tq1_0": (52, 1),
+              "tq2_0": (64, 1)}  # fmt: skip
+
+
 def random_rows(rng: np.random.Generator, name: str, rows: int, blocks: int) -> Array:
     """Return random bytes whose scales are small numbers."""
     kind = FORMATS[name]
@@ -215,10 +155,14 @@ def random_rows(rng: np.random.Generator, name: str, rows: int, blocks: int) -> 
 
     if name in ("u4", "u8"):
         numbers(0, 4, "<f4")
-    elif name == "q6_k":
-        numbers(208, 1, "<f2")
+    elif name in _SCALES_AT:
+        numbers(*_SCALES_AT[name], "<f2")
+    elif name == "mxfp4":
+        made[..., 0] = rng.integers(120, 125, (rows, blocks))
+    elif name == "nvfp4":
+        made[..., :4] = rng.integers(0, 50, (rows, blocks, 4))
     else:
-        numbers(0, 1 if kind.offset or name == "q8_0" else 2, "<f2")
+        numbers(0, 1 if kind.offset or kind.bits == 8 else 2, "<f2")
     return made.reshape(rows, -1)
 
 
@@ -226,6 +170,8 @@ def _cases() -> None:
     for name, units, blocks in (
         ("q8_0", 5, 2), ("q4_0", 48, 3), ("q4_1", 7, 1), ("q5_0", 3, 2), ("q5_1", 4, 1),
         ("q4_k", 6, 1), ("q5_k", 3, 1), ("q6_k", 5, 1), ("u4", 3, 2), ("u8", 4, 1),
+        ("q2_k", 3, 1), ("q3_k", 4, 1), ("iq4_nl", 3, 2), ("iq4_xs", 3, 1), ("mxfp4", 4, 2),
+        ("nvfp4", 3, 1), ("tq1_0", 3, 1), ("tq2_0", 4, 1),
     ):  # fmt: skip
         depth = FORMATS[name].size * blocks
         width = FORMATS[name].bytes * blocks

@@ -287,9 +287,12 @@ def _flops(attrs: PackedBlockAttrs, ins: Sequence[TensorType], out: TensorType) 
 
 
 def packed_parts(
-    name: str, data: Array, lanes: int, vectors: int, unsigned: bool
+    name: str, data: Array, lanes: int, vectors: int, unsigned: bool | None
 ) -> tuple[dict[str, Any], tuple[Array, Array, Array]]:
-    """Return attributes and arrays of a weight (units, bytes), its bytes `unsigned` or signed."""
+    """Return attributes and arrays of a weight (units, bytes).
+
+    Its bytes are `unsigned`, or signed, or as the format has them where None.
+    """
     kind = format_of(name)
     values, scales, minimum = parts_of(name, data)
     offset, middle = kind.offset, 1 << kind.bits - 1
@@ -297,7 +300,7 @@ def packed_parts(
         offset, minimum = middle, np.zeros_like(minimum)  # a zero point in the middle
     if kind.bits == 8 and unsigned and values.dtype == np.int8:
         values, offset = (values.astype(np.int16) + 128).astype(np.uint8), 128
-    elif kind.bits == 8 and not unsigned and values.dtype == np.uint8:
+    elif kind.bits == 8 and unsigned is False and values.dtype == np.uint8:
         if offset != middle:
             minimum = minimum - scales * np.float32(middle)
         values, offset = (values.astype(np.int16) - 128).astype(np.int8), 0

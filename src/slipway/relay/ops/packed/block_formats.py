@@ -10,6 +10,14 @@
 | q4_k | 256 | float16 d and m, 12 bytes of 6-bit factors, 128 bytes | d f q - m g |
 | q5_k | 256 | as q4_k, with 32 bytes of fifth bits before the last 128 | d f q - m g |
 | q6_k | 256 | 128 bytes low, 64 bytes high, 16 int8 factors, float16 d | d f (q - 32) |
+| q2_k | 256 | 16 bytes: f low, g high, 64 bytes, float16 d and m | d f q - m g |
+| q3_k | 256 | 32 bytes (third bits), 64, 12 of 6-bit factors, float16 d | d (f - 32) (q - 4) |
+| iq4_nl | 32 | as q4_0 | d IQ4[q] |
+| iq4_xs | 256 | float16 d, 2 and 4 bytes of 6-bit factors, 128 bytes | d (f - 32) IQ4[q] |
+| mxfp4 | 32 | byte e, 16 bytes as q4_0 | 2^(e - 128) FP4[q] |
+| nvfp4 | 64 | 4 bytes of float8 e, 4 times 8 bytes: element i low, 8 + i high | e / 2 FP4[q] |
+| tq1_0 | 256 | 48 and 4 bytes of five or four digits to the base 3, float16 d | d (q - 1) |
+| tq2_0 | 256 | 64 bytes, float16 d | d (q - 1) |
 | u4 | 32 | 2 float32 scales, 2 float32 minima, 16 bytes as q4_0 | scale q - least |
 | u8 | 32 | 2 float32 scales, 2 float32 minima, 32 bytes | scale q - least |
 
@@ -29,6 +37,9 @@ from slipway.errors import ArgumentValueError, ModelError, did_you_mean
 
 Array = np.ndarray[Any, Any]
 GROUP = 32  # elements of data with one scale
+# What four bits stand for: llama.cpp's steps, and twice the numbers of FP4 (E2M1) with 12 added.
+IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
+FP4 = np.array([12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0], np.uint8)
 
 
 @dataclass(frozen=True)
@@ -133,6 +144,72 @@ def _q6_k(blocks: Array) -> tuple[Array, Array, Array]:
     return low | high << 4, scales, np.zeros_like(scales)
 
 
+def _by_128(data: Array, bits: int) -> Array:
+    """Return integers of 2 bits (1 bit): 32 bytes hold 128 (256), each byte every 32nd."""
+    words = data.reshape(*data.shape[:-1], -1, 1, 32)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
+    return (words >> shifts & (1 << bits) - 1).reshape(*data.shape[:-1], -1)
+
+
+def _q2_k(blocks: Array) -> tuple[Array, Array, Array]:
+    d, m = _half(blocks[..., 80:82])[..., None], _half(blocks[..., 82:84])[..., None]
+    factors = blocks[..., :16]
+    return _by_128(blocks[..., 16:80], 2), d * (factors & 15), m * (factors >> 4)
+
+
+def _q3_k(blocks: Array) -> tuple[Array, Array, Array]:
+    low, high = blocks[..., 96:104], blocks[..., None, 104:108]
+    above = high >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3
+    factors = _nibbles(low) | above.reshape(*low.shape[:-1], 16) << 4
+    scales = _half(blocks[..., 108:])[..., None] * (factors.astype(np.float32) - 32)
+    values = _by_128(blocks[..., 32:96], 2) | _by_128(blocks[..., :32], 1) << 2
+    return values, scales, np.zeros_like(scales)
+
+
+def _iq4_nl(blocks: Array) -> tuple[Array, Array, Array]:
+    scale = _half(blocks[..., :2])[..., None]
+    return IQ4[_nibbles(blocks[..., 2:])], scale, np.zeros_like(scale)
+
+
+def _iq4_xs(blocks: Array) -> tuple[Array, Array, Array]:
+    low = blocks[..., 4:8, None] >> np.array([0, 4], np.uint8) & 15
+    high = blocks[..., 2:4, None] >> np.arange(0, 8, 2, dtype=np.uint8) & 3
+    shape = (*blocks.shape[:-1], 8)
+    factors = low.reshape(shape) | high.reshape(shape) << 4
+    scales = _half(blocks[..., :2])[..., None] * (factors.astype(np.float32) - 32)
+    nibbles = _nibbles(blocks[..., 8:].reshape(*shape, 16)).reshape(*blocks.shape[:-1], 256)
+    return IQ4[nibbles], scales, np.zeros_like(scales)
+
+
+def _mxfp4(blocks: Array) -> tuple[Array, Array, Array]:
+    scale = np.ldexp(np.float32(1), blocks[..., :1].astype(np.int32) - 128)
+    return FP4[_nibbles(blocks[..., 1:])], scale, np.zeros_like(scale)
+
+
+def _nvfp4(blocks: Array) -> tuple[Array, Array, Array]:
+    given = blocks[..., :4]
+    power, part = (given >> 3 & 15).astype(np.int32), (given & 7).astype(np.float32)
+    scale = np.ldexp(np.where(power, 8 + part, 2 * part), power - 11).astype(np.float32)
+    scale = np.where(given == 127, np.float32(0), scale)
+    nibbles = _nibbles(blocks[..., 4:].reshape(*given.shape, 8))
+    return FP4[nibbles.reshape(*given.shape[:-1], 64)], scale, np.zeros_like(scale)
+
+
+def _tq1_0(blocks: Array) -> tuple[Array, Array, Array]:
+    values = []
+    for first, last, digits in ((0, 32, 5), (32, 48, 5), (48, 52, 4)):
+        powers = 3 ** np.arange(digits, dtype=np.uint8)[:, None]
+        turned = (blocks[..., None, first:last] * powers).astype(np.uint8)  # the first digits fall
+        values.append((turned.astype(np.uint16) * 3 >> 8).reshape(*blocks.shape[:-1], -1))
+    scale = np.repeat(_half(blocks[..., 52:])[..., None], 8, -1)
+    return np.concatenate(values, -1).astype(np.uint8), scale, np.zeros_like(scale)
+
+
+def _tq2_0(blocks: Array) -> tuple[Array, Array, Array]:
+    scale = np.repeat(_half(blocks[..., 64:])[..., None], 8, -1)
+    return _by_128(blocks[..., :64], 2), scale, np.zeros_like(scale)
+
+
 def _u4(blocks: Array) -> tuple[Array, Array, Array]:
     given = blocks[..., :16].copy().view("<f4")
     return _nibbles(blocks[..., 16:]), given[..., :2], given[..., 2:]
@@ -174,6 +251,14 @@ FORMATS = {
         BlockFormat("q4_k", 256, 144, 4, 0, _q4_k),
         BlockFormat("q5_k", 256, 176, 5, 0, _q5_k),
         BlockFormat("q6_k", 256, 210, 6, 32, _q6_k, share=16),
+        BlockFormat("q2_k", 256, 84, 4, 0, _q2_k, share=16),
+        BlockFormat("q3_k", 256, 110, 4, 4, _q3_k, share=16),
+        BlockFormat("iq4_nl", 32, 18, 8, 0, _iq4_nl),
+        BlockFormat("iq4_xs", 256, 136, 8, 0, _iq4_xs),
+        BlockFormat("mxfp4", 32, 17, 5, 12, _mxfp4),
+        BlockFormat("nvfp4", 64, 36, 5, 12, _nvfp4, share=16),
+        BlockFormat("tq1_0", 256, 54, 4, 1, _tq1_0),
+        BlockFormat("tq2_0", 256, 66, 4, 1, _tq2_0),
         BlockFormat("u4", 32, 32, 4, 0, _u4, share=16),
         BlockFormat("u8", 32, 48, 8, 0, _u8, share=16),
     )

@@ -7,6 +7,11 @@ from the low half of the product: the half that is added lies in the high one.  
 
 is the same integer, and vectors of 32 bits are enough.  A zero point z is part of the offset, as
 ``z << shift``.  The pass `narrow_rescale` makes it.
+
+TFLite rounds twice, ``h = (x * m + 2**30) >> 31`` and then ``h >> s`` to the nearest, halves away
+from zero.  Of ``4 * x`` the high half has h with one binary digit more, so that both halves are
+part of the offset, ``2**s + 1``, the shift is s + 1, and `away` is 2, an h.  The pass
+`short_rounding` makes that.
 """
 
 from __future__ import annotations
@@ -15,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import broadcast_shapes, need_dtype
 from slipway.relay.ops.tensor.tensors import read_broadcast, te
 from slipway.relay.types import TensorType, Type
@@ -25,16 +31,29 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import Array, ExprLike
 
+
+@node
+class RescaleHighAttrs(Attrs):
+    """`away`: by how much the offset is less where the data is below zero."""
+
+    away: int = 0
+
+
 HIGH = register_op(
-    "qnn.contrib_rescale_high", "data", "multiplier", "offset", "shift",
+    "qnn.contrib_rescale_high", "data", "multiplier", "offset", "shift", attrs=RescaleHighAttrs,
     pattern=OpPattern.BROADCAST, flops_per_element=4,
-    doc="(((data * multiplier) >> 32) + offset) >> shift, all int32, the product 64 bits wide.",
+    doc="(((data * multiplier) >> 32) + offset) >> shift, all int32, the product 64 bits wide; "
+    "the offset is less by `away` where the data is below zero.",
 )  # fmt: skip
 
 
 @HIGH.type_relation
 def _high_type(
-    attrs: Any, data: TensorType, multiplier: TensorType, offset: TensorType, shift: TensorType
+    attrs: RescaleHighAttrs,
+    data: TensorType,
+    multiplier: TensorType,
+    offset: TensorType,
+    shift: TensorType,
 ) -> Type:
     for name, kind in (
         ("data", data), ("multiplier", multiplier), ("offset", offset), ("shift", shift)
@@ -47,32 +66,41 @@ def _high_type(
 
 @HIGH.reference
 def _high_reference(
-    attrs: None, data: Array, multiplier: Array, offset: Array, shift: Array
+    attrs: RescaleHighAttrs, data: Array, multiplier: Array, offset: Array, shift: Array
 ) -> Any:
     high = (data.astype(np.int64) * np.asarray(multiplier, np.int64)) >> 32
+    high = high - np.where(data < 0, attrs.away, 0)
     return ((high.astype(np.int32) + np.asarray(offset, np.int32)) >> shift).astype(np.int32)
 
 
 @HIGH.compute
-def _high_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _high_compute(
+    attrs: RescaleHighAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     data, *factors = inputs
+    zero, away = te().const(0, "int32"), te().const(-attrs.away, "int32")
 
     def element(*i: PrimExpr) -> Any:
         multiplier, offset, shift = (read_broadcast(f, i) for f in factors)
-        return (te().multiply_high(read_broadcast(data, i), multiplier) + offset) >> shift
+        value = read_broadcast(data, i)
+        high = te().multiply_high(value, multiplier) + offset
+        if attrs.away:
+            high = high + te().select(value < zero, away, zero)
+        return high >> shift
 
     return [te().compute(out_types[0].shape, element, name="T_rescale_high", tag="broadcast")]
 
 
 @HIGH.make
 def contrib_rescale_high(
-    data: ExprLike, multiplier: ExprLike, offset: ExprLike, shift: ExprLike
+    data: ExprLike, multiplier: ExprLike, offset: ExprLike, shift: ExprLike, away: int = 0
 ) -> Call:
     """Scale int32 sums; the other operands are int32 and broadcast against `data`."""
-    return HIGH(data, *(as_expr(f, "int32") for f in (multiplier, offset, shift)))
+    factors = (as_expr(f, "int32") for f in (multiplier, offset, shift))
+    return HIGH(data, *factors, attrs=RescaleHighAttrs(away))
 
 
-def _case(shape: tuple[int, ...], count: int) -> None:
+def _case(shape: tuple[int, ...], count: int, away: int = 0) -> None:
     def make(rng: np.random.Generator) -> Any:
         data = rng.integers(-(1 << 31), 1 << 31, shape).astype("int32")
         data.reshape(-1)[:4] = [-(1 << 31), (1 << 31) - 1, -1, 1]
@@ -83,8 +111,10 @@ def _case(shape: tuple[int, ...], count: int) -> None:
         return [data, *(f[0] if count == 1 else f for f in factors)]
 
     per = () if count == 1 else (count,)
-    HIGH.sample_case(shape, per, per, per, dtypes=("int32",) * 4, make=make)
+    attrs = RescaleHighAttrs(away)
+    HIGH.sample_case(shape, per, per, per, attrs=attrs, dtypes=("int32",) * 4, make=make)
 
 
 _case((3, 40, 8), 8)
 _case((2, 33), 1)
+_case((3, 40, 8), 8, away=2)

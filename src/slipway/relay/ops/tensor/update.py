@@ -15,8 +15,15 @@ import numpy as np
 from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
-from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.expr import Call, Function
+from slipway.relay.op_registry import (
+    Attrs,
+    BadArgument,
+    OpPattern,
+    as_expr,
+    is_call_of,
+    register_op,
+)
 from slipway.relay.ops.checks import need_dtype, need_integral, normal_axes
 from slipway.relay.ops.tensor.loops import nest
 from slipway.relay.ops.tensor.tensors import te
@@ -101,6 +108,20 @@ def _update_compute(
 
     made = te().extern([out.shape], inputs, statements, "T_update_slice", [out.dtype])
     return [made]
+
+
+def in_place_update(function: Function) -> Function | None:
+    """Return a kernel that writes a region of its first parameter as one that writes it alone.
+
+    Its result is to lie in the parameter's memory.  None for any other kernel.
+    """
+    call = function.body
+    if not is_call_of(call, "dynamic_update_slice") or call.args[0] is not function.params[0]:
+        return None
+    if call.args[1] is function.params[0]:
+        return None
+    body = UPDATE_SLICE(*call.args, attrs=call.attrs.replace(in_place=True))
+    return Function(function.params, body, None, function.attrs)
 
 
 @UPDATE_SLICE.make

@@ -57,12 +57,14 @@ def to_mixed_precision(
     low: str = "float16",
     missing_op_mode: int = MISSING_WARN,
     keep_output_dtype: bool = False,
+    sums: str = WIDE,
 ) -> Function:
     """Return typed `function` with as many operators as is safe in the type `low`.
 
     With `keep_output_dtype` it returns what it did, else perhaps values of the low type.  An
     operator of no known kind stays as it is: `missing_op_mode` 0 raises LoweringError, 1 warns,
-    2 is silent.  Also raises LoweringError for a `low` that is no 16-bit float.
+    2 is silent.  `sums` is what products are summed in: float32, or `low`.  Also raises
+    LoweringError for a `low` that is no 16-bit float.
     """
     if low not in LOW_TYPES:
         raise LoweringError(
@@ -72,12 +74,14 @@ def to_mixed_precision(
         raise LoweringError(
             f"missing_op_mode is {missing_op_mode!r}: 0 raises an error, 1 warns, 2 is silent"
         )
-    return _Converter(low, missing_op_mode).run(function, keep_output_dtype)
+    if sums not in (WIDE, low):
+        raise LoweringError(f"products of {low} are summed in {WIDE} or {low}, not in {sums!r}")
+    return _Converter(low, missing_op_mode, sums).run(function, keep_output_dtype)
 
 
 class _Converter:
-    def __init__(self, low: str, missing_op_mode: int) -> None:
-        self.low = low
+    def __init__(self, low: str, missing_op_mode: int, sums: str) -> None:
+        self.low, self.sums = low, sums
         self.missing_op_mode = missing_op_mode
         self.done: dict[int, Expr] = {}
         self.casts: dict[tuple[int, str], Expr] = {}
@@ -112,7 +116,7 @@ class _Converter:
         if name == "cast":
             return self.explicit_cast(call, args[0])
         if (body := body_of(call)) is not None:  # its states keep their type from step to step
-            converted = _Converter(self.low, self.missing_op_mode).run(body, True)
+            converted = _Converter(self.low, self.missing_op_mode, self.sums).run(body, True)
             given = tuple(self.as_it_was(a) for a in call.args)
             return Call(call.op, given, call.attrs.replace(body=converted), call.span)
         floats = {t.dtype for a in args for t in leaves(a) if dtypes.is_float(t.dtype)}
@@ -126,13 +130,13 @@ class _Converter:
         return rebuild(call, self.as_it_was)  # type: ignore[no-any-return]
 
     def product(self, call: Call, args: list[Expr]) -> Expr:
-        """In the low type, with sums in float32 where the operator has a choice."""
+        """In the low type, with sums in `sums` where the operator has a choice."""
         if all(a.tensor_type.dtype == self.low for a in call.args):  # chosen by the model
             return rebuild(call, self.as_it_was)  # type: ignore[no-any-return]
         low = tuple(self.as_type(a, self.low) for a in args)
         attrs: Any = call.attrs
         if hasattr(attrs, "out_dtype"):
-            attrs = attrs.replace(out_dtype=WIDE)
+            attrs = attrs.replace(out_dtype=self.sums)
         made = Call(call.op, low, attrs, call.span)
         self.kept.append(made)
         return self.as_type(made, self.low)

@@ -10,6 +10,8 @@ compiled.
 With an instruction for pairs of bfloat16 their sums are float32 too, but operands stay narrow::
 
     nn.dense(%x, %w)  ->  cast(nn.dense(%x, %w, out_dtype=float32), bfloat16)
+
+A function with the attribute `NARROW_SUMS` is left as it is: somebody has chosen such sums.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order, rebuild
 
+NARROW_SUMS = "NarrowSums"
 BFLOAT16, FLOAT16, WIDE = "bfloat16", "float16", "float32"
 PRODUCTS = (
     "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
@@ -46,6 +49,8 @@ def widen_products(
 
     Those calls in it for which `in_pairs` is true keep their operands.
     """
+    if dict(function.attrs).get(NARROW_SUMS):
+        return function
     chosen = {id(e) for e in post_order(function) if _is_narrow(e) and in_pairs(e)}
     made: dict[int, Expr] = {}
 

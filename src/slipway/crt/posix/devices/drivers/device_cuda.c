@@ -240,6 +240,7 @@ static const slw_device_api API = {
     SLW_GPU_NAME,       slw_cuda_alloc, slw_cuda_release, device_of,     read_memory, write_memory,
     copy_memory,  add_code,     drop_code,     launch_kernel, synchronize,   wait_all,
     give_attribute, launches,   mark,          between,         slw_cuda_trim, &slw_cuda_streams,
+    NULL,
 };
 
 void slw_cuda_setup(void) { slw_device_register(SLW_GPU_KIND, &API); }

@@ -381,6 +381,7 @@ static const slw_device_api VULKAN = {
     write_memory, copy_memory,      add_code,            drop_code,       launch_kernel,
     synchronize,  wait_all,         give_attribute,      slw_vulkan_launches, slw_vulkan_mark,
     slw_vulkan_between, slw_vulkan_trim, NULL,
+    NULL,
 };
 
 void slw_vulkan_setup(void) { slw_device_register(kDLVulkan, &VULKAN); }

@@ -24,6 +24,7 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
     uint32_t bit;
     const char *name;
   } KNOWN[] = {
+      {9, SLW_VULKAN_FLOAT16, "arithmetic in float16"},
       {10, SLW_VULKAN_FLOAT64, "float64"},
       {11, SLW_VULKAN_INT64, "int64"},
       {22, SLW_VULKAN_INT16, "int16"},

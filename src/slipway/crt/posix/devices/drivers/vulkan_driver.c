@@ -163,10 +163,10 @@ static vk_result open_device(slw_vulkan_device *device) {
   }
   of_16.flags[1] = of_16.flags[2] = of_16.flags[3] = 0;
   of_8.flags[1] = of_8.flags[2] = 0;
-  int8.flags[0] = 0; /* float16 */
   device->capabilities =
       (wanted[0] != 0U ? SLW_VULKAN_FLOAT64 : 0U) | (wanted[1] != 0U ? SLW_VULKAN_INT64 : 0U) |
       (wanted[2] != 0U ? SLW_VULKAN_INT16 : 0U) | (int8.flags[1] != 0U ? SLW_VULKAN_INT8 : 0U) |
+      (int8.flags[0] != 0U ? SLW_VULKAN_FLOAT16 : 0U) |
       (of_16.flags[0] != 0U ? SLW_VULKAN_BUFFERS_OF_16_BITS : 0U) |
       (of_8.flags[0] != 0U ? SLW_VULKAN_BUFFERS_OF_8_BITS : 0U);
   if (has_control && asks_subgroups(device, &control)) {

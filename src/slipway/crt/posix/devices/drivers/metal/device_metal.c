@@ -203,6 +203,7 @@ static const slw_device_api METAL = {
     "metal",        slw_metal_alloc, slw_metal_release, device_of,     slw_metal_read, slw_metal_write,
     slw_metal_copy, add_code,        drop_code,         launch_kernel, synchronize,    wait_all,
     give_attribute, launches,        mark,              between,       NULL,           NULL,
+    NULL,
 };
 
 void slw_metal_setup(void) { slw_device_register(kDLMetal, &METAL); }

@@ -325,7 +325,7 @@ static const slw_device_api OPENCL = {
     "opencl",     slw_opencl_alloc, slw_opencl_release,  device_of,     read_memory,
     write_memory, copy_memory,      add_code,            drop_code,     launch_kernel,
     synchronize,  wait_all,         give_attribute,      launches,      mark,
-    between,      NULL,             &slw_opencl_streams,
+    between,      NULL,             &slw_opencl_streams, slw_opencl_alloc_image,
 };
 
 void slw_opencl_setup(void) { slw_device_register(kDLOpenCL, &OPENCL); }

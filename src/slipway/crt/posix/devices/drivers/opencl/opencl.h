@@ -29,6 +29,9 @@ enum {
   CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
   CL_DEVICE_MAX_CLOCK_FREQUENCY = 0x100C,
   CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
+  CL_DEVICE_IMAGE2D_MAX_WIDTH = 0x1011,
+  CL_DEVICE_IMAGE2D_MAX_HEIGHT = 0x1012,
+  CL_DEVICE_IMAGE_SUPPORT = 0x1016,
   CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
   CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
   CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
@@ -43,6 +46,10 @@ enum {
   CL_PROFILING_COMMAND_END = 0x1283,
   CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
   CL_MEM_READ_WRITE = 1,
+  CL_RGBA = 0x10B5,
+  CL_HALF_FLOAT = 0x10DD,
+  CL_FLOAT = 0x10DE,
+  CL_MEM_OBJECT_IMAGE2D = 0x10F1,
   CL_MEM_ALLOC_HOST_PTR = 16,
   CL_MAP_READ = 1,
   CL_MAP_WRITE = 2,
@@ -54,6 +61,24 @@ typedef struct {
   size_t origin;
   size_t size;
 } cl_region;
+
+typedef struct {
+  cl_uint order;
+  cl_uint type;
+} cl_image_format;
+
+typedef struct {
+  cl_uint type;
+  size_t width;
+  size_t height;
+  size_t depth;
+  size_t array_size;
+  size_t row_pitch;
+  size_t slice_pitch;
+  cl_uint num_mip_levels;
+  cl_uint num_samples;
+  cl_object buffer;
+} cl_image_desc;
 
 /* Name in the table, result, parameters: the names of the driver's have "cl" in front. */
 #define SLW_OPENCL_FUNCTIONS(X)                                                                   \
@@ -67,6 +92,8 @@ typedef struct {
   X(ReleaseContext, cl_int, (cl_object))                                                          \
   X(CreateBuffer, cl_object, (cl_object, cl_bits, size_t, void *, cl_int *))                      \
   X(CreateSubBuffer, cl_object, (cl_object, cl_bits, cl_uint, const void *, cl_int *))            \
+  X(CreateImage, cl_object, (cl_object, cl_bits, const cl_image_format *, const cl_image_desc *,  \
+                             void *, cl_int *))                                                   \
   X(ReleaseMemObject, cl_int, (cl_object))                                                        \
   X(EnqueueReadBuffer, cl_int, (cl_object, cl_object, cl_uint, size_t, size_t, void *, cl_uint,   \
                                 const cl_object *, cl_object *))                                  \
@@ -137,6 +164,8 @@ cl_object slw_opencl_locate(const void *address, size_t *offset, size_t *left, i
 cl_object slw_opencl_buffer_at(const void *address, int32_t *device_id);
 
 slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out);
+slw_status slw_opencl_alloc_image(int32_t device_id, size_t width, size_t height, int32_t bits,
+                                  void **out);
 void slw_opencl_release(void *memory);
 
 /* --- opencl_streams.c --- */

@@ -23,11 +23,35 @@ typedef struct {
 static slw_device_space space = SLW_DEVICE_SPACE_EMPTY;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the parts */
 
+/* Remember what the driver has made, or say why it has not. */
+static slw_status enter(int32_t device_id, cl_object buffer, size_t size_bytes, cl_int code,
+                        void **out) {
+  allocation *made;
+  slw_status status;
+  if (code != CL_SUCCESS) {
+    char what[80];
+    (void)slw_format(what, sizeof what, "asking for %zu bytes", size_bytes);
+    return slw_opencl_failed(device_id, what, code);
+  }
+  made = calloc(1, sizeof *made);
+  if (made == NULL) {
+    (void)slw_cl.ReleaseMemObject(buffer);
+    slw_error_set("MemoryError", "no memory for the list of device memory");
+    return SLW_ERROR_MEMORY;
+  }
+  made->buffer = buffer;
+  status = slw_device_space_add(&space, size_bytes, device_id, made, out);
+  if (status != SLW_OK) {
+    (void)slw_cl.ReleaseMemObject(buffer);
+    free(made);
+  }
+  return status;
+}
+
 slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
   slw_opencl_device *device = slw_opencl_device_of(device_id);
   uint64_t most = 0;
-  allocation *made;
-  slw_status status;
+  cl_object buffer;
   cl_int code = CL_SUCCESS;
   if (device == NULL) {
     return SLW_ERROR_CALL;
@@ -39,25 +63,42 @@ slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
                          (int)device_id, device->name, size_bytes, (unsigned long long)most);
     return SLW_ERROR_MEMORY;
   }
-  made = calloc(1, sizeof *made);
-  if (made == NULL) {
-    slw_error_set("MemoryError", "no memory for the list of device memory");
-    return SLW_ERROR_MEMORY;
+  buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
+                               (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
+  return enter(device_id, buffer, size_bytes, code, out);
+}
+
+slw_status slw_opencl_alloc_image(int32_t device_id, size_t width, size_t height, int32_t bits,
+                                  void **out) {
+  slw_opencl_device *device = slw_opencl_device_of(device_id);
+  cl_image_format format = {CL_RGBA, (bits == 16) ? CL_HALF_FLOAT : CL_FLOAT};
+  cl_image_desc desc;
+  cl_uint has = 0;
+  size_t most[2] = {0, 0};
+  cl_object image;
+  cl_int code = CL_SUCCESS;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
   }
-  made->buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                  (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
-  if (code != CL_SUCCESS) {
-    char what[80];
-    free(made);
-    (void)slw_format(what, sizeof what, "asking for %zu bytes", size_bytes);
-    return slw_opencl_failed(device_id, what, code);
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_IMAGE_SUPPORT, sizeof has, &has, NULL);
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof most[0], &most[0], NULL);
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof most[1], &most[1],
+                             NULL);
+  if (has == 0U || width > most[0] || height > most[1]) {
+    (void)slw_error_setf("DeviceError",
+                         "opencl(%d) (%s) has no image of %zu x %zu texels, which memory in scope "
+                         "\"global.texture\" is: %s%zu x %zu. Keep it in scope \"global\", or compile with "
+                         "-texture_spatial_limit for such a device.",
+                         (int)device_id, device->name, width, height,
+                         (has == 0U) ? "it has no images; 0 of " : "the largest is ", most[0], most[1]);
+    return SLW_ERROR_UNSUPPORTED;
   }
-  status = slw_device_space_add(&space, size_bytes, device_id, made, out);
-  if (status != SLW_OK) {
-    (void)slw_cl.ReleaseMemObject(made->buffer);
-    free(made);
-  }
-  return status;
+  memset(&desc, 0, sizeof desc);
+  desc.type = CL_MEM_OBJECT_IMAGE2D;
+  desc.width = width;
+  desc.height = height;
+  image = slw_cl.CreateImage(device->context, CL_MEM_READ_WRITE, &format, &desc, NULL, &code);
+  return enter(device_id, image, width * height * 4U * (size_t)(bits / 8), code, out);
 }
 
 void slw_opencl_release(void *memory) {

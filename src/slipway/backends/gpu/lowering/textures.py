@@ -1,0 +1,88 @@
+"""Memory between kernels in scope "global.texture": its layout as an image, before it is flat.
+
+before: ``allocate A.texture[8, 16, 4] in global.texture``
+after:  the same, with rows of 8 lines that lie 65,536 elements apart (codegen/gpu/textures.py)
+
+Languages without images have it as memory like any.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from slipway.codegen.gpu import textures
+from slipway.errors import LoweringError
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import map_children, substitute
+from slipway.target import Target
+
+_HAVE_IMAGES = ("opencl",)
+
+
+def lay_out_textures(func: PrimFunc) -> PrimFunc:
+    """Return `func` with the strides of its textures.
+
+    Raises LoweringError for memory that no image is of.
+    """
+    if not any(_is_texture(n) for n in S.statements(func.body)):
+        return func
+    return func.replace(body=_laid_out(func.body, func.name, func.attr("target")))  # type: ignore[no-any-return]
+
+
+def _is_texture(node: S.Stmt) -> bool:
+    return isinstance(node, S.Allocate) and textures.is_texture(node.buffer.scope)
+
+
+def _laid_out(node: Any, name: str, target: Target | None) -> Any:
+    if not isinstance(node, S.Stmt):
+        return node
+    made = map_children(node, lambda child: _laid_out(child, name, target))
+    if not _is_texture(made):
+        return made
+    buffer: Buffer = made.buffer
+    if target is None or target.kind.name not in _HAVE_IMAGES:
+        fresh = buffer.replace(scope="global")
+    else:
+        fresh = buffer.replace(strides=_strides(buffer, name, target))
+    return made.replace(buffer=fresh, body=substitute(made.body, {buffer: fresh}))
+
+
+def _strides(buffer: Buffer, name: str, target: Target) -> tuple[Any, ...]:
+    """Return the strides of an image's memory."""
+    shape = [ops.as_int(extent) for extent in buffer.shape]
+    known = [extent for extent in shape if extent is not None]
+    what = f"{name}: texture {buffer.name!r} of shape {list(buffer.shape)}"
+    if len(known) != len(shape) or len(known) < 2 or known[-1] != textures.LANES:
+        raise LoweringError(
+            f"{what}: an image has rows of texels of {textures.LANES} numbers. Give it a known "
+            f"shape whose last axis is {textures.LANES}, as of data in blocks of four channels "
+            "(NCHW4c)"
+        )
+    if buffer.dtype not in textures.DTYPES:
+        raise LoweringError(
+            f"{what} is of {buffer.dtype}; images have {' and '.join(textures.DTYPES)}. Keep it in "
+            'scope "global"'
+        )
+    rows = textures.row_axes(buffer.scope, len(known))
+    down, across = known[:rows], known[rows:-1]
+    most = min(int(target.attrs.get("texture_spatial_limit") or textures.MOST), textures.MOST)
+    if max(prod(down), prod(across)) > most:
+        raise LoweringError(
+            f"{what}: an image of {prod(across)} x {prod(down)} texels; this target has {most} "
+            "along a side. Choose another of its scopes, smaller blocks, or what the device has: "
+            "-texture_spatial_limit"
+        )
+    steps, step = [1], textures.LANES
+    for extent in reversed(across):
+        steps.append(step)
+        step *= extent
+    step = textures.MOST * textures.LANES
+    for extent in reversed(down):
+        steps.append(step)
+        step *= extent
+    dtype = buffer.shape[0].dtype
+    return tuple(ops.const(n, dtype) for n in reversed(steps))

@@ -1,0 +1,172 @@
+"""Postprocessors (classic): what is done to a schedule after its sampled steps.
+
+``apply(sch)`` returns whether the schedule is a candidate.  What classic TVM's own ones do, the
+rules here and the loop passes do: they are taken, and change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from slipway.blocks import tree
+from slipway.blocks.schedule import LoopRV, Schedule
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir.stmt import For, ForKind
+from slipway.ir.visit import walk
+from slipway.meta_schedule.schedule_rule import (
+    PARALLEL,
+    UNROLL,
+    VECTORIZE,
+    counted_by,
+    kinds_of,
+)
+
+if TYPE_CHECKING:
+    from slipway.meta_schedule.tune_context import TuneContext
+
+
+MARKS = (PARALLEL, VECTORIZE, UNROLL)
+VECTOR = 16  # steps of a vector, of a loop that is too long for one
+
+
+class Postproc:
+    """What is done to a schedule after its sampled steps."""
+
+    def _initialize_with_tune_context(self, context: TuneContext) -> None:
+        """Be told what the search is for."""
+
+    def apply(self, sch: Schedule) -> bool:
+        """Change a schedule; return whether it is a candidate."""
+        del sch
+        return True
+
+    def clone(self) -> Postproc:
+        """Return the postprocessor."""
+        return self
+
+
+class PyPostproc(Postproc):
+    """One of a script's own."""
+
+
+class DisallowDynamicLoop(Postproc):
+    """Refuses loops of a length that is not known."""
+
+    def apply(self, sch: Schedule) -> bool:
+        """Return whether all lengths are known."""
+        loops = [node for node in walk(sch.func.body) if isinstance(node, For)]
+        return all(ops.as_int(loop.extent) is not None for loop in loops)
+
+
+class RewriteParallelVectorizeUnroll(Postproc):
+    """Does to loops what annotations of their blocks ask for (`ParallelizeVectorizeUnroll`)."""
+
+    def apply(self, sch: Schedule) -> bool:
+        """Mark the loops, and take the annotations off."""
+        asked = {b.name: dict(b.annotations) for b in tree.leaf_blocks(sch.func.body)}
+        asked = {name: found for name, found in asked.items() if found.keys() & set(MARKS)}
+        if not asked:
+            return True
+        sch.enter_postproc()
+        for name, found in asked.items():
+            for mark in found.keys() & set(MARKS):
+                sch.unannotate(sch.get_block(name), mark)
+        vectors = {name: int(found.get(VECTORIZE, 0)) for name, found in asked.items()}
+        for name, most in list(vectors.items()):
+            if most and (begun := _begun(sch, name)):
+                del vectors[name]
+                vectors |= dict.fromkeys(begun, most)
+        for name, most in vectors.items():
+            _vectorize(sch, name, most)
+        for name in _outermost(sch):
+            found = asked.get(name.removesuffix("_init"), {})
+            if PARALLEL in found:
+                _parallelize(sch, name, int(found[PARALLEL]))
+            if int(found.get(UNROLL, 0)):
+                loops = sch.get_loops(sch.get_block(name))
+                sch.annotate(loops[0], "pragma_auto_unroll_max_step", int(found[UNROLL]))
+        return True
+
+
+class RewriteReductionBlock(Postproc):
+    """Does nothing: a reduction whose loops become vectors begins in a block of its own already."""
+
+
+class RewriteLayout(Postproc):
+    """Does nothing: the layout of a function's arguments is its caller's."""
+
+
+class RewriteTensorize(Postproc):
+    """Does nothing: a rule of one's own calls `Schedule.tensorize`."""
+
+    def __init__(self, vectorize_init_loop: bool = False) -> None:
+        self.vectorize_init_loop = vectorize_init_loop
+
+
+def _begun(sch: Schedule, name: str) -> list[str]:
+    """Begin a reduction in a block of its own, before its loops; return both blocks' names."""
+    block = sch.get_block(name)
+    kinds = kinds_of(sch, block)
+    if sch.get(block).init is None or "reduce" not in kinds:
+        return []
+    first = sch.get_loops(block)[kinds.index("reduce")]
+    try:
+        begun = sch.decompose_reduction(block, first)
+    except ScheduleError:
+        return []
+    return [begun.name, block.name]
+
+
+def _vectorize(sch: Schedule, name: str, most: int) -> None:
+    block = sch.get_block(name)
+    if most <= 1 or kinds_of(sch, block)[-1:] != ["data"]:
+        return
+    last = sch.get_loops(block)[-1]
+    loop = sch.get(last)
+    extent = ops.as_int(loop.extent)
+    if extent is None or extent == 1 or loop.kind != ForKind.SERIAL:
+        return
+    if len(tree.leaf_blocks(loop.body)) > 1:
+        return
+    if extent > most:
+        _, last = sch.split(last, [None, min(most, VECTOR)])
+    sch.vectorize(last)
+
+
+def _parallelize(sch: Schedule, name: str, jobs: int) -> None:
+    """Give the outermost loops of a nest to threads: so many that there are enough jobs."""
+    block = sch.get_block(name)
+    outer: list[LoopRV] = []
+    made = 1
+    for loop in sch.get_loops(block):
+        node = sch.get(loop)
+        extent = ops.as_int(node.extent)
+        if extent is None or node.kind != ForKind.SERIAL or made >= jobs:
+            break
+        inside = [dict(counted_by(b)).get(node.loop_var) for b in tree.leaf_blocks(node.body)]
+        # A block that does not count the loop would be computed by several threads at once.
+        if extent > 1 and any(kind != "data" for kind in inside):
+            break
+        outer.append(loop)
+        made *= extent
+        if not isinstance(node.body, For):
+            break
+    if outer and made > 1:
+        sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+
+
+def _outermost(sch: Schedule) -> list[str]:
+    """Return the first block of each nest of the function."""
+    found: dict[Any, str] = {}
+    for block in tree.leaf_blocks(sch.func.body):
+        nest = tree.own_loops(sch.func.body, block)
+        if nest:
+            found.setdefault(nest[0].loop_var, block.name)
+    return list(found.values())
+
+
+def finished(sch: Schedule) -> Schedule:
+    """Return a schedule after what every search here does at its end."""
+    RewriteParallelVectorizeUnroll().apply(sch)
+    return sch

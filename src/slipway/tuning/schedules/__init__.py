@@ -1,0 +1,1 @@
+"""Tasks whose candidates are schedules: of te computations, and of functions of loops."""

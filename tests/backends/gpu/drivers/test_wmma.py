@@ -1,0 +1,120 @@
+"""Products on AMD's matrix units (WMMA of RDNA 3), against a model of the instruction."""
+
+import re
+
+import numpy as np
+import pytest
+from tests.backends.gpu.test_matrix import array, close, var
+
+import slipway as tvm
+from slipway import relay
+from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
+from slipway.contrib import graph_executor
+from slipway.ir.instructions.wmma_products import WMMA_PRODUCTS
+from slipway.target import Target
+
+TARGET = Target("rocm -mcpu=gfx1100 -max_threads_per_block=1024", host="llvm")
+
+
+@pytest.fixture
+def amd(simulators):
+    """A simulated GPU of AMD's."""
+    found = simulators("amd")
+    found.enter()
+    found.launched.clear()
+    yield found
+    found.leave()
+
+
+def built(body, target=TARGET):
+    given = relay.analysis.free_vars(body)
+    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+
+
+def run(amd, body, **inputs):
+    """Return what `body` computes on matrix units, watched for races."""
+    library = built(body)
+    code = library.lib.imported_modules[0]
+    amd.learn(code)
+    assert "v_wmma_" in code.get_source("asm")
+    module = graph_executor.GraphModule(library["default"](tvm.rocm(0)))
+    module.run(**inputs)
+    return module.get_output(0).numpy()
+
+
+@pytest.mark.parametrize("kind", sorted(WMMA_PRODUCTS))
+def test_every_instruction_computes_a_product(amd, kind):
+    entry = WMMA_PRODUCTS[kind]
+    rng = np.random.default_rng(0)
+    x, w = array(rng, (50, 72), entry.a_dtype), array(rng, (39, 72), entry.b_dtype)
+    given = var("x", *x.shape, dtype=entry.a_dtype), var("w", *w.shape, dtype=entry.b_dtype)
+    wide = np.int64 if "int" in entry.a_dtype else np.float64
+    wanted = (x.astype(wide) @ w.astype(wide).T).astype(entry.c_dtype)
+    close(run(amd, relay.nn.dense(*given, out_dtype=entry.c_dtype), x=x, w=w), wanted)
+
+
+@pytest.mark.parametrize(
+    "knobs", [(64, 64, 8, 8), (32, 128, 4, 4), (64, 64, 2, 8), (128, 64, 8, 4)]
+)
+def test_threads_with_several_columns(amd, knobs):
+    chosen = MatrixKnobs(*knobs)
+    assert chosen in legal_knobs(TARGET)
+    names = ("block_rows", "block_columns", "rows", "columns")
+    force = {"strategy": "threads.matrix", **dict(zip(names, knobs, strict=True)), "stages": 1}
+    rng = np.random.default_rng(4)
+    x, w = array(rng, (3, 150, 48), "int8"), array(rng, (3, 140, 48), "int8")
+    given = var("x", *x.shape, dtype="int8"), var("w", *w.shape, dtype="int8")
+    config = {"schedules.force": {"nn.batch_matmul": force}}
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        found = run(amd, relay.nn.batch_matmul(*given, out_dtype="int32"), x=x, w=w)
+    np.testing.assert_array_equal(found, x.astype("int32") @ w.astype("int32").transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_a_convolution_with_what_follows(amd, layout):
+    """Odd sizes, two groups, strides; a model in float16 rounds its sums once."""
+    rng = np.random.default_rng(3)
+    x, w = array(rng, (2, 64, 9, 7), "float16"), array(rng, (64, 32, 3, 3), "float16")
+    b = array(rng, (64,), "float16")
+
+    def call(x, w, b, layout, kernel):
+        made = relay.nn.conv2d(
+            x, w, padding=(1, 1), strides=(2, 1), groups=2, channels=64, kernel_size=(3, 3),
+            data_layout=layout, kernel_layout=kernel,
+        )  # fmt: skip
+        return relay.nn.relu(relay.nn.bias_add(made, b, axis=layout.index("C")))
+
+    def given(dtype, *arrays):
+        return [var(n, *a.shape, dtype=dtype) for n, a in zip("xwb", arrays, strict=True)]
+
+    plain = call(*given("float32", x, w, b), "NCHW", "OIHW")
+    module = graph_executor.GraphModule(built(plain, Target("llvm"))["default"](tvm.cpu(0)))
+    module.run(**{n: a.astype("float32") for n, a in zip("xwb", (x, w, b), strict=True)})
+    wanted, kernel = module.get_output(0).numpy(), "OIHW"
+    if layout == "NHWC":
+        x, w, kernel = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(), "HWIO"
+        wanted = wanted.transpose(0, 2, 3, 1)
+    found = run(amd, call(*given("float16", x, w, b), layout, kernel), x=x, w=w, b=b)
+    assert len(amd.launched) == 1
+    np.testing.assert_allclose(found.astype("float32"), wanted, rtol=2e-3, atol=5e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("cpu", ["gfx1100", "gfx1103", "gfx1151"])
+def test_registers_are_not_spilt(cpu, dtype):
+    given = var("x", 512, 512, dtype=dtype), var("w", 512, 512, dtype=dtype)
+    body = relay.nn.dense(*given, out_dtype="int32" if dtype == "int8" else "float32")
+    code = built(body, Target(f"rocm -mcpu={cpu}", host="llvm")).lib.imported_modules[0]
+    text = code.get_source("asm")
+    assert "v_wmma_" in text
+    assert re.findall(r"vgpr_spill_count: *(\d+)", text) == ["0"]
+    assert re.findall(r"wavefront_size: *(\d+)", text) == ["32"]
+    assert "__builtin_amdgcn_wmma_" in code.get_source("hip")
+
+
+@pytest.mark.parametrize("cpu", ["gfx900", "gfx90a", "gfx1030", "gfx1200"])
+def test_other_generations_have_none(cpu):
+    given = var("x", 64, 64, dtype="int8"), var("w", 64, 64, dtype="int8")
+    body = relay.nn.dense(*given, out_dtype="int32")
+    code = built(body, Target(f"rocm -mcpu={cpu}", host="llvm")).lib.imported_modules[0]
+    assert "wmma" not in code.get_source("asm")
