@@ -79,7 +79,7 @@ def test_a_damaged_file_is_told_and_is_no_failure(made, tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"\xff" * 40)
     found = made("--file", "bad.tar", "--file", "bad.onnx")
     assert "cannot be read" in found["files/0.json"]
-    assert json.loads(found["files/1.json"])["no copy without weights"] == "it is no ONNX file"
+    assert "it is no ONNX file" in json.loads(found["files/1.json"])["no copy without weights"]
     assert "files/1.onnx" not in found
 
 

@@ -52,6 +52,7 @@ def test_it_is_removed(text, secret):
         "connecting to 192.168.1.7:9090 and 127.0.0.1:9190",
         f"sha256 {'0123456789abcdef' * 4}",
         "--token-file farm.token",
+        "export SLIPWAY_RPC_TOKEN=... with the token that they were started with",
         "the token is missing; SLIPWAY_RPC_TOKEN is not set",
         "tokens per second 12.5, keys and values, a monkey, PWD",
         "cmsis/adaptive.c: in function adam_step",

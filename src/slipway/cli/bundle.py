@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -84,7 +84,8 @@ def bundle(
     from slipway.doctor.bundle import collect_bundle, run_command
     from slipway.doctor.machine import examine_machine
 
-    words = command_words(command or (), context.find_root().command.list_commands(context))
+    group: Any = context.find_root().command
+    words = command_words(command or (), group.list_commands(context))
     named = [*(files or ()), *files_of(words)]
     for path in [*(files or ()), *(logs or ())]:
         if not path.is_file():

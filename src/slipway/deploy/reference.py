@@ -87,11 +87,19 @@ def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:
     texts = texts_of(load_model(model)) if textual or tables or worded else {}
 
     def run(arrays: Mapping[str, Array]) -> Sequence[Any]:
-        own = {name: np.array([*texts[name], ""], object)[arrays[name]] for name in textual}
+        own: dict[str, Any] = {
+            name: np.array([*texts[name], ""], object)[arrays[name]] for name in textual
+        }
         for name in tables:
             keys = map(int, texts[name]) if kinds[name].startswith("map(int") else texts[name]
             own[name] = dict(zip(keys, arrays[name][0].tolist(), strict=True))
-        found = session.run(None, {**arrays, **own, **bound})
+        try:
+            found = session.run(None, {**arrays, **own, **bound})
+        except Exception as error:  # of classes that onnxruntime does not show
+            raise ExecutionError(
+                f"onnxruntime does not run the model with these inputs: {error}. Give inputs that "
+                "the model takes"
+            ) from error
         return [
             _numbers(value, texts.get(name, ())) for name, value in zip(names, found, strict=True)
         ]

@@ -121,8 +121,9 @@ def named_inputs(
     Lists and numbers take the dtype of their input.  Raises ExecutionError, with the inputs that
     the model has, for one that is missing, too much, given twice, or unknown.
     """
-    if len(given) == 1 and isinstance(given[0], Mapping) and not _is_row(given[0], specs):
-        given, named = (), {**given[0], **named}
+    first = given[0] if len(given) == 1 else None
+    if isinstance(first, Mapping) and not _is_row(first, specs):
+        given, named = (), {**first, **named}
     listed = "; ".join(map(str, specs)) or "none"
     if len(given) > len(specs):
         raise ExecutionError(

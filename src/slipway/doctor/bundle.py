@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shlex
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,6 @@ class Bundle:
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all."""
-        from io import BytesIO
-
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, text in self.texts.items():
@@ -147,8 +146,6 @@ def _matters(name: str) -> bool:
 
 def versions() -> dict[str, Any]:
     """Return the versions of Slipway, Python, the system, and every package that is installed."""
-    import platform
-
     packages = {}
     for found in metadata.distributions():
         name = found.metadata["Name"]

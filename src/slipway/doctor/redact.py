@@ -41,7 +41,8 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"()-----BEGIN [^-\n]+-----.*?(?:-----END [^-\n]+-----|\Z)", re.S)),
     ("login in an address", re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+(?=@)", re.I)),
     ("authorization", re.compile(r"(\b(?:bearer|basic)\s+)[\w.~+/=-]{6,}", re.I)),
-    ("secret", re.compile(rf"([\"']?\b[\w-]*{_WORD}[\"']?\s*[=:]\s*)(?!\[removed){_VALUE}", re.I)),
+    ("secret", re.compile(
+        rf"([\"']?\b[\w-]*{_WORD}[\"']?\s*[=:]\s*)(?!\[removed|\.\.\.){_VALUE}", re.I)),
     ("secret", re.compile(rf"(--[\w-]*{_WORD}\s+)(?!\[removed)[^\s-]\S*", re.I)),
     ("token", re.compile(
         r"()\b(?:hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}"
@@ -102,8 +103,8 @@ class Redactor:
         text = re.sub(r"(?<=/home/)[^/\s:\"']+|(?<=/Users/)[^/\s:\"']+", self._person, text)
         for name, shown in ((self._user, "[user]"), (self._host, "[host]")):
             if len(name) >= _LEAST_NAME and name.lower() not in _COMMON:
-                pattern = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
-                text, count = re.subn(pattern, shown, text)
+                word = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+                text, count = re.subn(word, shown, text)
                 self._count(f"name of the {shown[1:-1]}", count)
         return text
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError
+from slipway.frontends.onnx.reader import onnx_package
 from slipway.frontends.tflite.flatbuffer import Flatbuffer
 
 KEPT_VALUES = 8
@@ -42,14 +43,11 @@ def without_weights(path: Path) -> bytes | None:
 
 
 def _onnx(path: Path) -> bytes:
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    model = onnx.ModelProto()
+    onnx = onnx_package()
     try:
-        model.ParseFromString(path.read_bytes())
-    except DecodeError:
-        raise ModelError("it is no ONNX file") from None
+        model = onnx.ModelProto.FromString(path.read_bytes())
+    except Exception as error:  # of protobuf, whose versions have it in several places
+        raise ModelError(f"it is no ONNX file: {error}") from error
     if any(prod(t.dims) > LARGEST_BYTES for t in _constants(model, onnx)):
         raise ModelError(f"it has a constant of more than {LARGEST_BYTES >> 20} Mi values")
     del model.metadata_props[:]

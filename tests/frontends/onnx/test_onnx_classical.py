@@ -308,6 +308,15 @@ def test_inputs_that_are_dictionaries_are_rows_with_named_columns(node, key, val
     assert made.check()
 
 
+def test_an_encoder_that_refuses_what_is_no_class_gives_nan_for_it():
+    """What scikit-learn's encoder is by default; zeros would pass for an answer."""
+    node = helper.make_node("OneHotEncoder", ["x"], ["y"], domain=ML, cats_int64s=[4, 2], zeros=0)
+    proto = model([node], {"x": ("int64", (3,))}, ["y"])
+    proto.opset_import.append(helper.make_opsetid(ML, 3))
+    got = interpret(relay.frontend.from_onnx(proto)[0], x=np.array([2, 3, 4]))
+    np.testing.assert_array_equal(got, [[0, 1], [np.nan, np.nan], [1, 0]])
+
+
 def test_texts_that_are_read_are_refused():
     nodes = [
         helper.make_node("LinearClassifier", ["x"], ["found", "s"], domain=ML,
@@ -371,6 +380,8 @@ def test_what_comes_before_a_model():
     numbers = RNG.integers(-2, 3, (6, 2))
     checked("Imputer", given={"x": numbers}, imputed_value_int64s=[9], replaced_value_int64=0)
     checked("OneHotEncoder", given={"x": numbers[:, 0]}, cats_int64s=[-1, 0, 1], zeros=1)
+    every = [*range(int(numbers.min()), int(numbers.max()) + 1)]
+    checked("OneHotEncoder", given={"x": numbers}, cats_int64s=every, zeros=0)
     checked(
         "LabelEncoder",
         given={"x": numbers},

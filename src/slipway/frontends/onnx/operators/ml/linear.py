@@ -109,14 +109,19 @@ def label_encoder(node: NodeView) -> Any:
 
 @converter("ai.onnx.ml.OneHotEncoder")
 def one_hot_encoder(node: NodeView) -> Any:
-    """One where the element is a class, and zero elsewhere; of a number that is none, all zeros."""
+    """One where the element is a class, and zero elsewhere.
+
+    What is no class gives zeros, or where the node refuses it NaN: a kernel refuses nothing.
+    """
     classes = node.attr("cats_int64s")
     if classes is None:
         raise node.unsupported("its classes are texts, which no tensor holds")
-    if not node.attr("zeros", 1):
-        raise node.unsupported("zeros=0 refuses numbers that are no class when it runs")
     x = relay.expand_dims(relay.cast(node.input(0), "int64"), node.rank())
-    return relay.cast(relay.equal(x, const(np.array(classes, np.int64))), "float32")
+    hits = relay.equal(x, const(np.array(classes, np.int64)))
+    made = relay.cast(hits, "float32")
+    if node.attr("zeros", 1):
+        return made
+    return relay.where(relay.any(hits, -1, True), made, const(np.float32(np.nan)))
 
 
 def labels_of(node: NodeView, names: tuple[str, str]) -> np.ndarray[Any, Any]:

@@ -29,7 +29,7 @@ def tree_ensemble(node: NodeView) -> Any:
 
 
 def _named(node: NodeView, attribute: str, usual: int, names: tuple[str, ...]) -> str:
-    number = node.attr(attribute, usual)
+    number = int(node.attr(attribute, usual))
     if not 0 <= number < len(names):
         raise node.unsupported(f"{attribute} {number}: there are 0 to {len(names) - 1}")
     return names[number]
