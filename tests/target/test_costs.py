@@ -100,7 +100,9 @@ NO_FITS = {
     },
     "schedules/conv/interleave.py": {"_MOST_UNROLLED": "compile time"},
     "schedules/conv/winograd_sizes.py": {"MOST": "code", "GAIN": "code", "UNIT": "of integers"},
-    "schedules/conv/positions.py": {"MOST_FILTERS": "general registers, of addresses"},
+    "schedules/conv/positions.py": {
+        "FEWEST": "lanes of a vector", "MOST_FILTERS": "general registers, of addresses",
+    },
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
     "schedules/generic.py": {"_OPEN_TASKS": "steps to share"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},

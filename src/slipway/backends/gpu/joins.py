@@ -161,18 +161,18 @@ def _with_columns(
     if not is_call_of(product, "nn.conv2d"):
         return unchanged
     attrs: Any = product.attrs
-    places = [k for k, param in enumerate(producer.params) if param is product.args[1]]
-    if attrs.groups != 1 or attrs.kernel_layout != "OIHW" or len(places) != 1:
+    positions = [k for k, param in enumerate(producer.params) if param is product.args[1]]
+    if attrs.groups != 1 or attrs.kernel_layout != "OIHW" or len(positions) != 1:
         return unchanged
-    (place,) = places
-    weight = args[place]
+    (position,) = positions
+    weight = args[position]
     columns = fold_one(op_registry.make("transpose")(weight, axes=(2, 3, 1, 0)))
     if columns is None:
         return unchanged
-    param = Var(producer.params[place].name_hint, columns.checked_type)
+    param = Var(producer.params[position].name_hint, columns.checked_type)
     made = product.replace(args=(product.args[0], param), attrs=attrs.replace(kernel_layout="HWIO"))
-    params = (*producer.params[:place], param, *producer.params[place + 1 :])
-    args = (*args[:place], columns, *args[place + 1 :])
+    params = (*producer.params[:position], param, *producer.params[position + 1 :])
+    args = (*args[:position], columns, *args[position + 1 :])
     return params, args, substitute(producer.body, {product: made})
 
 

@@ -114,8 +114,8 @@ def _q4_k(e: _Element) -> Any:
     low, mid, high = (e.integer(4 + 4 * i + group % 4) for i in range(3))
     factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
     minimum = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
-    scale, least = e.half(0) * factor.astype("float32"), e.half(2) * minimum.astype("float32")
-    return e.scaled(value, scale) - least
+    scale, smallest = e.half(0) * factor.astype("float32"), e.half(2) * minimum.astype("float32")
+    return e.scaled(value, scale) - smallest
 
 
 def _q6_k(e: _Element) -> Any:

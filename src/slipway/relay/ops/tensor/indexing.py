@@ -89,8 +89,8 @@ def sliding_window(data: ExprLike, axis: int, window_shape: Extents, strides: Ex
         if is_open(count):
             starts = call("multiply", call("arange", 0, count, 1, "int32"), scalar(step, "int32"))
             starts = call("reshape", starts, (count, 1))
-            places = call("add", starts, const(np.arange(size, dtype=np.int32)))
-            x = call("take", x, places, first + 2 * i, mode="fast")
+            positions = call("add", starts, const(np.arange(size, dtype=np.int32)))
+            x = call("take", x, positions, first + 2 * i, mode="fast")
             continue
         starts = np.arange(count) * step
         x = take(x, starts[:, None] + np.arange(size), first + 2 * i)
