@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +99,10 @@ def slices_of(data: Expr, axis: int) -> Expr:
     if data.tensor_type.rank == 1:
         return data
     order = [axis, *(a for a in range(data.tensor_type.rank) if a != axis)]
-    return relay.reshape(relay.transpose(data, order), (data.tensor_type.shape[axis], -1))
+    extents = data.tensor_type.shape
+    shape = (extents[axis], prod(extents[a] for a in order[1:]))  # which may be 0 by any number
+    made: Expr = relay.reshape(relay.transpose(data, order), shape, allowzero=True)
+    return made
 
 
 def _rising(entries: Expr) -> Any:
