@@ -64,11 +64,11 @@ tvm.build(te.create_schedule(b.op), [a, b], target="llvm")
         for name in loaded
         if name.startswith((*graphs, "slipway.codegen.c.", "importlib.metadata"))
     ]
-    # What brings a package of modules along for every kernel is seen here (223 since the analyzer
-    # and the emitter of parallel loops are several files, kernels may have two ways, and
-    # arrays in files are a package).
+    # What brings a package of modules along for every kernel is seen here (225 since the analyzer
+    # and the emitter of parallel loops are several files, kernels may have two ways,
+    # arrays in files are a package, and kernels and static programs have a file more each).
     own = [name for name in loaded if name.partition(".")[0] == "slipway"]
-    assert len(own) <= 223, f"{len(own)} modules for one kernel"
+    assert len(own) <= 225, f"{len(own)} modules for one kernel"
 
 
 def test_import_takes_less_than_300_ms():
