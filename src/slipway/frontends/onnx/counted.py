@@ -12,6 +12,7 @@ from typing import Any
 from slipway import relay
 from slipway.frontends.onnx.converters import Converter, NodeView
 from slipway.frontends.onnx.values import Counted
+from slipway.relay.dims import is_open
 
 ELEMENTWISE = ("Cast", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Floor", "Ceil", "Round")
 
@@ -66,12 +67,16 @@ def _axis(node: NodeView, axis: int, number: int) -> int | None:
 
 
 def cut_to_declared(values: Sequence[Any], shapes: Sequence[tuple[int, ...] | None]) -> list[Any]:
-    """Return the results with those cut to size whose shape the model declares."""
+    """Return the results with those cut to size whose shape the model declares.
+
+    A shape of another rank says nothing of the axis.
+    """
     found = []
     for value, shape in zip(values, shapes, strict=False):
-        if isinstance(value, Counted) and shape is not None:
-            room = value.data.tensor_type.shape[value.axis]
-            size = min(shape[value.axis], room)
+        type_ = value.data.tensor_type if isinstance(value, Counted) else None
+        if type_ is not None and shape is not None and len(shape) == type_.rank:
+            room = type_.shape[value.axis]
+            size = shape[value.axis] if is_open(room) else min(shape[value.axis], room)
             value = relay.strided_slice(value.data, [0], [size], axes=[value.axis])
         found.append(value)
     return found

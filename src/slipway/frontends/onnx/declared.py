@@ -13,7 +13,6 @@ after the operator's own converter has declined.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -426,73 +425,3 @@ def _non_zero(node: NodeView, shapes: Shapes) -> Any:
 
 
 DECLARED.update({"Compress": _compress, "NonZero": _non_zero})
-
-
-def _unique(node: NodeView, shapes: Shapes) -> Any:
-    """Rows compared pairwise; a row is kept where no earlier one equals it."""
-    shape, axis = node.type().shape, node.attr("axis")
-    x, rank = node.input(0), 1 if axis is None else len(shape)
-    if not rank or (shapes[0] is not None and len(shapes[0]) != rank):
-        return None
-    if axis is None:
-        x, along, rows = relay.reshape(x, (-1,)), 0, relay.reshape(x, (-1, 1))
-    else:
-        along = axis % len(shape)
-        order = [along, *(a for a in range(len(shape)) if a != along)]
-        rows = relay.transpose(x, order)
-        width = math.prod(rows.tensor_type.shape[1:])
-        rows = relay.reshape(rows, (shape[along], width), allowzero=True)
-    total, width = rows.tensor_type.shape
-    known = shapes[0] is not None
-    if not known and total > MAX_ROOM:
-        return None
-    room = shapes[0][along] if shapes[0] is not None else total
-    same = relay.all(relay.equal(*_pairs(rows)), 2, False)  # (total, total)
-    take_table(total, total)
-    earlier = const(np.tril(np.ones((total, total), bool), -1))
-    fresh = relay.logical_not(relay.any(relay.logical_and(same, earlier), 1, False))
-    count = _number_of(fresh)
-    first = true_positions(fresh, room)  # positions, in order of appearance
-    if node.attr("sorted", 1):
-        used = relay.less(_positions(room), count)
-        first = relay.take(first, _sorted_order(relay.take(rows, first, 0), used), 0)
-    kept = relay.take(x, first, along)
-    equal = relay.cast(relay.take(same, first, 0), "int64")  # (room, total)
-    inverse = relay.argmax(equal, 0, dtype="int64")  # the first that is equal: no filling
-    results = [kept, first, inverse, relay.sum(equal, 1)]
-    if known:
-        return results
-    axes = (along, 0, None, 0)
-    return [
-        value if axis is None else Counted(value, count, axis)
-        for value, axis in zip(results, axes, strict=True)
-    ]
-
-
-def _pairs(rows: Any) -> tuple[Any, Any]:
-    """Return rows of which every one meets every one."""
-    count, width = rows.tensor_type.shape
-    return (
-        relay.reshape(rows, (count, 1, width), allowzero=True),
-        relay.reshape(rows, (1, count, width), allowzero=True),
-    )
-
-
-def _sorted_order(rows: Any, used: Any) -> Any:
-    """Return the positions that put rows into lexicographic order, those not used last."""
-    count = rows.tensor_type.shape[0]
-    left, right = _pairs(rows)
-    less, same = relay.less(right, left), relay.equal(right, left)
-    # The first column that differs decides: weigh by how many columns before it are equal.
-    unequal = relay.cast(relay.logical_not(same), "int32")
-    before = relay.cumsum(unequal, 2, exclusive=True)
-    decides = relay.logical_and(less, relay.equal(before, const(0, "int32")))
-    ahead = relay.logical_and(relay.any(decides, 2, False), relay.reshape(used, (1, count)))
-    rank = relay.sum(relay.cast(ahead, "int64"), 1)  # how many come before
-    rank = relay.where(used, rank, _positions(count))
-    positions = const(np.arange(count).reshape(-1, 1))
-    hit = relay.equal(relay.reshape(rank, (1, count)), positions)
-    return relay.argmax(relay.cast(hit, "int64"), 1, dtype="int64")
-
-
-DECLARED["Unique"] = _unique
