@@ -236,3 +236,12 @@ def test_the_references_take_sizes_that_the_types_allow(executor, x, y, reason):
 def test_a_range_ends_at_numbers_of_elements(end):
     with pytest.raises(TypeInferenceError, match="ends at integers"):
         Dim("n", 0, end)
+
+
+@pytest.mark.parametrize("others", [(4,), (Dim("m", 2, 5), 4)])
+def test_an_axis_that_may_have_one_element_is_not_dropped_in_silence(others):
+    """At n = 1 the result would have another rank than elsewhere."""
+    with pytest.raises(TypeInferenceError, match=r"n in 1\.\.3: give the dimension a range from 2"):
+        _ = relay.squeeze(relay.var("x", shape=(Dim("n", 1, 3), 1, *others))).checked_type
+    kept = relay.squeeze(relay.var("x", shape=(Dim("n", 2, 3), 1, *others)))
+    assert shape_of(kept) == (Dim("n", 2, 3), *others)

@@ -22,7 +22,7 @@ from typing import Any
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
 from slipway.ir.node import Node
-from slipway.relay.dims import lower_bound, odd, usual
+from slipway.relay.dims import SymbolDim, lower_bound, odd, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -136,12 +136,13 @@ def _open_of(types: Sequence[Type]) -> list[Any]:
 
 
 def _type_at_sizes(rule: Rule, types: Sequence[Type], sizes: list[dict[Any, int]]) -> Type:
-    """Return the type that holds what the rule gives at these sizes, and at a small one."""
+    """Return the type that holds what the rule gives at these sizes, and at small ones."""
     found = [rule([_at(t, known) for t in types]) for known in sizes]
-    small = dict.fromkeys(sizes[0], SMALL)
-    with suppress(TypeInferenceError):  # a window may be larger than its data
-        found.append(rule([_at(t, small) for t in types]))
-        sizes = [*sizes, small]
+    lower = {d: d.low if isinstance(d, SymbolDim) else SMALL for d in sizes[0]}
+    for small in (dict.fromkeys(sizes[0], SMALL), lower):
+        with suppress(TypeInferenceError):  # a window may be larger than its data
+            found.append(rule([_at(t, small) for t in types]))
+            sizes = [*sizes, small]
     return _common(found, sizes)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from slipway.ir.node import node
-from slipway.relay.dims import factors
+from slipway.relay.dims import SymbolDim, described, factors
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import extents, integers, normal_axes
@@ -271,6 +271,14 @@ SQUEEZE = register_op(
 
 def _squeezed(attrs: SqueezeAttrs, shape: Sequence[int]) -> tuple[int, ...]:
     if attrs.axis is None:
+        for a, d in enumerate(shape):
+            if isinstance(d, SymbolDim) and d.low <= 1 and (d.high is None or d.high >= 1):
+                raise BadArgument(
+                    "axis",
+                    f"is None, which drops axis {a} where it has one element and keeps it "
+                    f"elsewhere, and it has {described([d])}: give the dimension a range from 2 "
+                    "on or a fixed size, or name the axes",
+                )
         return tuple(d for d in shape if d != 1)
     axes = normal_axes(attrs.axis, len(shape))
     for a in axes:
