@@ -67,8 +67,8 @@ def test_sums_of_columns(target, data, window, strides, dilation, cut, size):
 
 
 def test_columns_are_summed_from_the_blocks_that_a_convolution_leaves():
-    weight = relay.const(np.ones((8, 5, 3, 3), "float32"))
-    x = relay.var("x", shape=(1, 8, 14, 14))
+    weight = relay.const(np.ones((32, 5, 3, 3), "float32"))
+    x = relay.var("x", shape=(1, 32, 14, 14))
     bias = relay.const(np.ones((5, 1, 1), "float32"))
     body = relay.nn.relu(relay.add(relay.nn.conv2d_transpose(x, weight, strides=(2, 2)), bias))
     library = relay.build(IRModule.from_expr(body), target="llvm -mcpu=skylake-avx512")
