@@ -300,3 +300,29 @@ def test_a_module_without_an_example_is_asked_for_one():
     torch = pytest.importorskip("torch")
     with pytest.raises(ModelError, match=r"a Linear does not say what it takes: pass example="):
         slipway.compile(torch.nn.Linear(2, 3), quiet=True)
+
+
+def test_what_values_decide_is_as_long_as_what_is_found(tmp_path):
+    """As onnxruntime's; from_onnx alone gives room and a count, which every executor runs."""
+    values = np.array([3, 1, 2, 3, 1, 2, 7, 7, 7], np.float32)
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Unique", ["x"], ["y", "", "", "counts"]),
+            onnx.helper.make_node("Mul", ["y", "y"], ["squares"]),
+            onnx.helper.make_node("NonZero", ["x"], ["where"]),
+        ],
+        "found",
+        [info("x", 1, [9])],
+        [info("squares", 1, ["k"]), info("counts", 7, ["k"]), info("where", 7, [1, "n"])],
+    )
+    opset = [onnx.helper.make_opsetid("", 17)]
+    path = tmp_path / "found.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    model = slipway.compile(path, quiet=True)
+    found = slipway.load(model.save(tmp_path / "found.tar"))(values)
+    np.testing.assert_array_equal(found["squares"], [1, 4, 9, 49])
+    np.testing.assert_array_equal(found["counts"], [2, 2, 2, 3])
+    np.testing.assert_array_equal(found["where"], [np.arange(9)])
+    assert model(np.zeros(9, np.float32))["where"].shape == (1, 0)
+    assert all(o.agrees for o in model.check().outputs)

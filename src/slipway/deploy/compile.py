@@ -139,10 +139,19 @@ def _read(
         if isinstance(model, str | Path):
             path = Path(model)
             return read_model_file(
-                path, format_of(path), sizes, constants, rounding_for(target, None), dims, signature
+                path,
+                format_of(path),
+                sizes,
+                constants,
+                rounding_for(target, None),
+                dims,
+                signature,
+                counted=False,
             )
         if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
-            return relay.frontend.from_onnx(model, shape=sizes, constants=constants, dims=dims)
+            return relay.frontend.from_onnx(
+                model, shape=sizes, constants=constants, dims=dims, counted=False
+            )
         if hasattr(model, "state_dict"):
             program = hasattr(model, "graph_signature")  # which knows its inputs
             if sizes is None and example is None and not program:

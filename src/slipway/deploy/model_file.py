@@ -72,12 +72,14 @@ def read_model_file(
     dense_rounding: str = "double",
     dims: Mapping[str, Any] | None = None,
     signature: str | None = None,
+    *,
+    counted: bool = True,
 ) -> tuple[IRModule, dict[str, Any]]:
     """Return (relay module, parameters) of the model of that format at `path`.
 
-    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`, `dims` what
-    `from_onnx` takes for names of dimensions, `signature` an entry of a TFLite file: no other
-    formats have these.  Raises ModelError for a file that is damaged or uses what is not supported,
+    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`, `dims` and
+    `counted` are those of `from_onnx`, `signature` an entry of a TFLite file: no other formats have
+    these.  Raises ModelError for a file that is damaged or uses what is not supported,
     and its OpenShapeError for one that leaves sizes open.
     """
     from slipway import relay
@@ -87,7 +89,9 @@ def read_model_file(
     refuse_signature(path, model_format, signature)
     match model_format:
         case "onnx":
-            return relay.frontend.from_onnx(path, shape=shapes, constants=bound, dims=dims)
+            return relay.frontend.from_onnx(
+                path, shape=shapes, constants=bound, dims=dims, counted=counted
+            )
         case "pytorch":
             infos = list(shapes.items()) if shapes else None
             return relay.frontend.from_pytorch(path, infos, default_dtype="", constants=bound)

@@ -7,13 +7,14 @@ found: its axis is an open dimension that the run tells (`relay.sized`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import DependsOnInputs
 from slipway.frontends.onnx.counted import through_counted
-from slipway.frontends.onnx.values import Counted
+from slipway.frontends.onnx.values import Counted, Value
 from slipway.relay.dims import SymbolDim
 from slipway.relay.op_registry import const
 
@@ -69,6 +70,13 @@ class FoundSizes:
         except UnsupportedNode as error:
             view.inputs = [self.of(v, error) if isinstance(v, Counted) else v for v in view.inputs]
         return convert(view)
+
+    def cut(self, value: Value) -> Value:
+        """Return as much as is there of an output; with its count where nothing bounds it."""
+        unbounded = UnsupportedNode("nothing bounds what is found")
+        with suppress(UnsupportedNode):
+            return self.of(value, unbounded) if isinstance(value, Counted) else value
+        return value
 
     def of(self, value: Counted, error: UnsupportedNode) -> Expr:
         """Return as much of a tensor as is there.  Raises `error` where nothing bounds it."""

@@ -94,6 +94,7 @@ def from_onnx(
     *,
     constants: Constants | None = None,
     dims: Mapping[str, Any] | None = None,
+    counted: bool = True,
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import an ONNX model: a ModelProto, a path or bytes.
 
@@ -113,7 +114,8 @@ def from_onnx(
 
     An output whose size depends on the data has room for the most there can be, and a second output
     ``x.count`` says how much of it is used; the function's attribute "counted_outputs" lists such
-    outputs with the axis that is meant.
+    outputs with the axis that is meant.  With `counted` False it is as long as what is found, as
+    onnxruntime's, which the graph executor runs (`relay.sized`).
 
     Returns the module, whose "main" takes the graph's inputs under their names, and the weights
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
@@ -125,7 +127,7 @@ def from_onnx(
         importer = _Importer(proto, weights, opset_of(proto, opset), freeze_params, constants)
         given, importer.found.bounds = shapes_of_dims(proto, shape, dims), bounds_of(proto, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
-            function = importer.main(given, overrides)
+            function = importer.main(given, overrides, counted)
     return IRModule((("main", function),)), importer.params
 
 
@@ -223,10 +225,14 @@ class _Importer:
 
     # -- graphs ----------------------------------------------------------------------------------
 
-    def main(self, shapes: dict[str, Any], overrides: Mapping[str, str]) -> Function:
+    def main(
+        self, shapes: dict[str, Any], overrides: Mapping[str, str], counted_outputs: bool
+    ) -> Function:
         inputs, results = self.survey(shapes, overrides)
         if self.book.problems:
             raise self.book.error(f", opset {self.opset}")
+        if not counted_outputs:
+            results = [self.found.cut(value) for value in results]
         named = list(zip((o.name for o in self.graph.output), results, strict=True))
         names = tuple(n for name, value in named for n in names_of(name, value))
         tensors = [tensor for value in results for tensor in tensors_of(value)]
