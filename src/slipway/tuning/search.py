@@ -137,7 +137,7 @@ class TaskSearch(Generic[TaskT]):
         assert default is not None
         self.best = known.candidate if known is not None else default
         self.best_score = known.score if known is not None else 1.0
-        # What was faster than the best, not it and not beaten by it: its duel was never held, for an
+        # What was faster than the best and not beaten by it: its duel was never held, for an
         # earlier run ended before.  The first of these are tried once more.
         faster = [c for c, score in self.scores.items() if score < self.best_score]
         self._unsettled = sorted(faster, key=self.scores.__getitem__)[:FINALISTS]
