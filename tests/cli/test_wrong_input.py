@@ -67,6 +67,8 @@ report DIGITS -o folder
 report DIGITS --target nope -o r.html
 targets --cpus zzz
 device-server --target zzz
+bundle -o /proc/none/x.zip
+bundle --log missing
 doctor host:99999
 doctor --tracker 127.0.0.1:1
 doctor k --tracker zz:zz

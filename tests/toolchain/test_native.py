@@ -24,8 +24,9 @@ def test_musl_targets_of_triples():
 
 
 def test_the_host_runtime_is_small():
-    # 150 KB, classic C functions with checked pointers, four drivers, JSON; gcc 12: 302,592 bytes
-    assert native.host_runtime().stat().st_size < 306_000
+    # 150 KB, classic C functions with checked pointers, four drivers, JSON, images of OpenCL and
+    # models of any open size for C, Rust and Java; gcc 12: 306,688 bytes
+    assert native.host_runtime().stat().st_size < 310_000
 
 
 @pytest.mark.parametrize("locks", [True, False])

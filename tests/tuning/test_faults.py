@@ -308,6 +308,7 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path):
         measured = []
         measure = bench.measure
         bench.measure = lambda batch, *a, **k: measured.append(batch) or measure(batch, *a, **k)
+        beaten = {t.candidate for t in kept if t.score >= search.best_score}
         assert search.step(2) == 2
-    assert not {t.candidate for t in kept} & set(measured[0])
+    assert not beaten & set(measured[0])  # but one whose duel the kill prevented has it now
     assert len(database.trials(task, "local")) >= len(kept) + 2

@@ -194,6 +194,8 @@ def _musl() -> Path:
 def _library() -> Path:
     """Return the folder of zig's own sources; ToolchainError where it has no musl."""
     found = _LIBRARY_FOLDER.search(run_zig(["env"], purpose="asking zig where its library is"))
-    if found is None or not (Path(found[1]) / "libc" / "musl" / "crt" / "crt1.c").is_file():
+    # Zig tells it from here, where Python was started by a path from here.
+    folder = Path(found[1]).resolve() if found is not None else None
+    if folder is None or not (folder / "libc" / "musl" / "crt" / "crt1.c").is_file():
         raise ToolchainError("this zig has no sources of musl")
-    return Path(found[1])
+    return folder
