@@ -8,11 +8,12 @@ import pytest
 from slipway.frontends.onnx.converters import TABLE
 
 onnx = pytest.importorskip("onnx")
+REWRITTEN = {"CategoryMapper", "DictVectorizer"}  # before converters see them: operators/ml
 PAGE = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text(encoding="utf-8")
 
 
 def test_every_operator_without_a_converter_is_named():
-    known = {name.rpartition(".")[2] for name in TABLE.load()}
+    known = {name.rpartition(".")[2] for name in TABLE.load()} | REWRITTEN
     missing, expanding = set(), set()
     for schema in onnx.defs.get_all_schemas():
         expands = schema.has_function or schema.has_context_dependent_function

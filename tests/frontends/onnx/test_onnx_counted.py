@@ -122,7 +122,7 @@ def test_what_would_see_the_filling_sees_what_was_found():
         body=body,
     )
     proto = model([loop], {**given, "most": ("int64", ())}, ["all"])
-    with pytest.raises(ModelError, match="depends on the data"):
+    with pytest.raises(ModelError, match="nothing bounds how often it runs"):
         relay.frontend.from_onnx(proto)
 
 
