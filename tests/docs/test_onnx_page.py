@@ -8,7 +8,7 @@ import pytest
 from slipway.frontends.onnx.converters import TABLE
 
 onnx = pytest.importorskip("onnx")
-REWRITTEN = {"CategoryMapper", "DictVectorizer", "ZipMap"}  # before converters see them: operators/ml
+REWRITTEN = {"CategoryMapper", "DictVectorizer", "ZipMap"}  # in operators/ml, before converters
 PAGE = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text(encoding="utf-8")
 
 
