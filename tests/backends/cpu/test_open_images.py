@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import slipway
-from slipway import te
+from slipway import relay, te
 from slipway.backends import size_versions
 from slipway.backends.cpu.schedules.conv.winograd import WinogradTile
 from slipway.backends.primitive import schedule_primitive
@@ -19,6 +19,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.visit import walk
 from slipway.relay.dims import Dim
+from slipway.relay.interpret import interpret
 from slipway.target import Target
 
 torch.manual_seed(0)  # weights are the same whatever modules of tests were read before
@@ -369,3 +370,27 @@ def test_rows_that_padded_windows_read_are_those_of_the_image():
     text = str(lower_kernel("kernel", kernel, target))
     assert "allocate tall: float32[96]" in text
     assert "likely" not in text
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "NCHW16c"])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_windows_that_ceil_mode_adds_see_the_data_alone(kind, layout):
+    """With odd sizes the last window of 2 x 2 has one row or column of data."""
+    for window, padding in ((2, 0), (3, 1), (3, 0)):
+        model = slipway.compile(
+            _pool(kind, layout, (Dim("h", 5, 40), Dim("w", 5, 40)), window, padding)
+        )
+        for size in ((5, 5), (6, 7), (39, 40), (22, 33), (13, 6)):
+            module = _pool(kind, layout, size, window, padding)
+            shape = module["main"].params[0].type.shape
+            x = np.random.default_rng(size[1]).standard_normal(shape).astype(np.float32)
+            wanted = interpret(relay.transform.InferType()(module)["main"], x)
+            np.testing.assert_allclose(model(x), wanted, rtol=1e-6, atol=1e-6, err_msg=str(size))
+
+
+def _pool(kind, layout, size, window, padding):
+    shape = {"NCHW": (1, 16, *size), "NHWC": (1, *size, 16), "NCHW16c": (1, 1, *size, 16)}[layout]
+    x = relay.var("x", shape=shape)
+    make = getattr(relay.nn, f"{kind}_pool2d")
+    made = make(x, (window, window), (2, 2), padding=padding, layout=layout, ceil_mode=True)
+    return slipway.IRModule.from_expr(relay.Function([x], made))

@@ -201,4 +201,6 @@ def _evaluated(node: E.PrimExpr, values: _Values) -> Any:
     operation = _BINARY.get(type(node))
     if operation is None:
         raise _UnknownError
-    return operation(_evaluated(node.a, values), _evaluated(node.b, values))  # type: ignore[attr-defined]
+    left, right = _evaluated(node.a, values), _evaluated(node.b, values)  # type: ignore[attr-defined]
+    with np.errstate(divide="ignore"):  # by a size that is 0 here: no kernel runs then
+        return operation(left, right)

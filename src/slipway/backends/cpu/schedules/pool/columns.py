@@ -46,10 +46,7 @@ def _by_axis(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> 
     width = out.rank - 2
 
     axes = [
-        Along(
-            extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a],
-            attrs.padding[count + a],
-        )
+        Along.of(attrs, a, extents[a], size[a])
         for a in range(count)
     ]  # fmt: skip
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.relay.dims import is_open
+
+if TYPE_CHECKING:
+    from slipway.relay.ops.nn.pool import PoolAttrs
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,15 @@ class Along:
     dilation: int
     before: int  # padding
     size: int  # of the data
-    after: int  # padding; no window passes it where the size is open
+    after: int  # padding, and how far a window may pass it; of use where the size is open
+
+    @classmethod
+    def of(cls, attrs: PoolAttrs, number: int, extent: int, size: int) -> Along:
+        """Return those of a pool along its axis `number`."""
+        stride, after = attrs.strides[number], attrs.padding[len(attrs.pool_size) + number]
+        if attrs.ceil_mode:
+            after += stride - 1
+        return cls(extent, stride, attrs.dilation[number], attrs.padding[number], size, after)
 
     def shift(self, tap: int) -> int:
         """Return where a tap of the first window lies."""

@@ -53,10 +53,7 @@ def _by_axis(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
     count = len(attrs.pool_size)
     size, extents = shape_of(data)[-count:], out.shape[-count:]
     *others, along = (
-        Along(
-            extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a],
-            attrs.padding[count + a],
-        )
+        Along.of(attrs, a, extents[a], size[a])
         for a in range(count)
     )  # fmt: skip
 
