@@ -68,6 +68,14 @@ class _Counted(http.server.SimpleHTTPRequestHandler):
         self.requested.append(self.path)
         super().do_GET()
 
+    def copyfile(self, source, outputfile):
+        """In two halves that no network joins: there is progress between them."""
+        content = source.read()
+        for part in (content[: len(content) // 2], content[len(content) // 2 :]):
+            outputfile.write(part)
+            outputfile.flush()
+            time.sleep(0.2)
+
     def log_message(self, *args):
         pass
 
