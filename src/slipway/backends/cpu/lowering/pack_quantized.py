@@ -300,9 +300,9 @@ def _column(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
         dilation=(1, attrs.dilation[0]),
     )
     row = make("reshape")(data, (batch, 1, height, channels))
-    turned = Constant(np.asarray(weight.array.swapaxes(0, 1), order="C"))
+    transposed = Constant(np.asarray(weight.array.swapaxes(0, 1), order="C"))
     with op_registry.span(call.span):
-        made = op_registry.get("qnn.depthwise_conv2d_nhwc")(row, turned, attrs=across)
+        made = op_registry.get("qnn.depthwise_conv2d_nhwc")(row, transposed, attrs=across)
         packed = _depthwise(made, instructions)
         return packed and make("reshape")(packed, call.tensor_type.shape)
 

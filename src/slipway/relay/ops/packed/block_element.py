@@ -166,8 +166,8 @@ def _tq1_0(e: _Element) -> Any:
     digit, head = within // share, by_part(0, 32, 48)
     low = m.Select(digit < 1, 1, m.Select(digit < 2, 3, 9))
     power = m.Select(digit < 3, low, m.Select(digit < 4, 27, 81))
-    turned = e.integer(head + within % share) * power & 255  # the first digits fall out
-    return e.scaled(turned * 3 >> 8, e.half(52))
+    shifted = e.integer(head + within % share) * power & 255  # the first digits fall out
+    return e.scaled(shifted * 3 >> 8, e.half(52))
 
 
 def _tq2_0(e: _Element) -> Any:

@@ -199,8 +199,8 @@ def _tq1_0(blocks: Array) -> tuple[Array, Array, Array]:
     values = []
     for first, last, digits in ((0, 32, 5), (32, 48, 5), (48, 52, 4)):
         powers = 3 ** np.arange(digits, dtype=np.uint8)[:, None]
-        turned = (blocks[..., None, first:last] * powers).astype(np.uint8)  # the first digits fall
-        values.append((turned.astype(np.uint16) * 3 >> 8).reshape(*blocks.shape[:-1], -1))
+        shifted = (blocks[..., None, first:last] * powers).astype(np.uint8)  # the first digits fall
+        values.append((shifted.astype(np.uint16) * 3 >> 8).reshape(*blocks.shape[:-1], -1))
     scale = np.repeat(_half(blocks[..., 52:])[..., None], 8, -1)
     return np.concatenate(values, -1).astype(np.uint8), scale, np.zeros_like(scale)
 
