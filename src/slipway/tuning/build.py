@@ -96,6 +96,29 @@ class LoopsJob:
     loops: Mapping[str, BaseFunc]
     built: Built
 
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        candidates: Sequence[Candidate],
+        lowered: Callable[[Candidate, str], BaseFunc],
+    ) -> LoopsJob:
+        """Return the job of what `lowered` makes of candidates, each under the name it is told.
+
+        One that is refused is its own error, and so is one for which a function of the user's
+        raises: other candidates may be right.
+        """
+        built = Built(None)
+        loops: dict[str, BaseFunc] = {}
+        for number, candidate in enumerate(candidates):
+            name = f"candidate_{number}"
+            try:
+                loops[name] = lowered(candidate, name)
+                built.functions[candidate] = name
+            except Exception as error:
+                built.errors[candidate] = f"{type(error).__name__}: {error}"
+        return cls(target, loops, built)
+
     def run(self, path: Path) -> Built:
         """Compile them into one library."""
         compile_together(

@@ -29,7 +29,7 @@ from slipway.ir.visit import walk
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import array
 from slipway.target import Target
-from slipway.tuning.build import Built, LoopsJob
+from slipway.tuning.build import LoopsJob
 from slipway.tuning.builders import Builder
 from slipway.tuning.database import SCHEDULE, TrialRow
 from slipway.tuning.measure import Bench, Measured
@@ -247,20 +247,8 @@ class BlockTask:
         return TensorType(tuple(int(ops.as_int(n) or 0) for n in buffer.shape), buffer.dtype)
 
     def job(self, candidates: Sequence[Candidate]) -> LoopsJob:
-        """Return what compiles candidates into one library; one that is refused is its own error.
-
-        So is one for which a function of the user's raises: other candidates may be right.
-        """
-        built = Built(None)
-        loops: dict[str, BaseFunc] = {}
-        for number, candidate in enumerate(candidates):
-            name = f"candidate_{number}"
-            try:
-                loops[name] = self.lowered(candidate, name)
-                built.functions[candidate] = name
-            except Exception as error:
-                built.errors[candidate] = f"{type(error).__name__}: {error}"
-        return LoopsJob(self.target, loops, built)
+        """Return what compiles candidates into one library."""
+        return LoopsJob.of(self.target, candidates, self.lowered)
 
     def lowered(self, candidate: Candidate, name: str = "main") -> BaseFunc:
         """Return the loops of a candidate, a function of what is read and then what is written."""

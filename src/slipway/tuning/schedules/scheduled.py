@@ -18,7 +18,7 @@ from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import array
 from slipway.target import Target
 from slipway.te.operation import PlaceholderOp
-from slipway.tuning.build import Built, LoopsJob
+from slipway.tuning.build import LoopsJob
 from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
@@ -58,20 +58,8 @@ class ScheduledTask:
         return True
 
     def job(self, candidates: Sequence[Candidate]) -> LoopsJob:
-        """Return what compiles candidates into one library; one that is refused is its own error.
-
-        So is one for which the user's own function raises: other candidates may be right.
-        """
-        built = Built(None)
-        loops: dict[str, BaseFunc] = {}
-        for number, candidate in enumerate(candidates):
-            name = f"candidate_{number}"
-            try:
-                loops[name] = self.lowered(candidate, name)
-                built.functions[candidate] = name
-            except Exception as error:
-                built.errors[candidate] = f"{type(error).__name__}: {error}"
-        return LoopsJob(self.target, loops, built)
+        """Return what compiles candidates into one library."""
+        return LoopsJob.of(self.target, candidates, self.lowered)
 
     def lowered(self, candidate: Candidate, name: str = "main") -> BaseFunc:
         """Return the loops of a candidate."""
