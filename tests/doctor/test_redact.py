@@ -76,9 +76,9 @@ def test_a_variable_says_that_it_is_set_and_nothing_else():
 
 
 def test_a_name_that_everybody_has_is_none():
-    assert Redactor({}, home="/root", user="root", host="localhost").text(
-        "root of localhost in /root/x, /rootfs and /chroot/root"
-    ) == "root of localhost in ~/x, /rootfs and /chroot/root"  # fmt: skip
+    assert Redactor({}, home="/data", user="user", host="localhost").text(
+        "user of localhost in /data/x, /database and /chroot/data"
+    ) == "user of localhost in ~/x, /database and /chroot/data"  # fmt: skip
 
 
 @pytest.mark.parametrize(
