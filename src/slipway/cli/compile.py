@@ -142,7 +142,8 @@ def compile_model(
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
-        module, parameters = options.read(model, chosen)
+        is_firmware = runtime == "crt" or output_format == "mlf"
+        module, parameters = options.read(model, chosen, firmware=is_firmware)
     with (
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level, config=config),
