@@ -28,6 +28,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.outputs import need_output
 from slipway.errors import did_you_mean
+from slipway.toolchain.link import write_file
 
 SUFFIXES = (".tar", ".so", ".wasm", ".o", ".a")
 DUMPS = ("relay", "ll", "asm")
@@ -166,7 +167,7 @@ def compile_model(
     for kind in dumps:
         text = str(module) if kind == "relay" else library.get_lib().get_source(kind)
         path = destination.with_suffix(f".{kind}")
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
         written.append(path)
     print_written(destination, written, str(chosen), as_json)
 

@@ -11,6 +11,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -18,12 +19,16 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, USAGE, code_of
+from slipway.cli.exit_codes import FAILED, FILE, INTERRUPTED, MISSING, USAGE, code_of
 from slipway.errors import SlipwayError, internal_error, printable
 from slipway.version import install_line
 
 _LITTLE_BYTES = 1 << 20
 _OPTIONS = {"dims": "--dim", "state": "--state"}  # of `compile`'s parameters
+CUT_SHORT = (
+    "a file of compiled Python (.pyc) is cut short, as a full disk leaves it; remove them, Python "
+    "makes them again: find {} -name '*.pyc' -delete"
+)
 _KEPT = "\n\t"  # of what an error says: a compiler's words have lines
 
 
@@ -43,7 +48,9 @@ def main() -> NoReturn:
         code = app(prog_name="slipway", standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except typer.Abort:  # the input ended where something was asked
+    except typer.Abort as ended:  # the input ended where something was asked, or that of an import
+        if "marshal" in str(ended.__cause__):
+            fail(CUT_SHORT.format(shlex.quote(str(Path(__file__).parents[2]))), FILE)
         fail("nothing was answered, and nothing is done")
     except Exception as error:
         if hasattr(error, "format_message"):  # of typer, or of the click that older ones came with
