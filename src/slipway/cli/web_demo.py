@@ -118,7 +118,7 @@ def web_demo(
     if image is not None:
         means, deviations = IMAGENET if imagenet else (mean, std)
         image |= scaling(str(shown["dtype"]), image["channels"], scale, means, deviations)
-    about = {
+    about: dict[str, Any] = {
         "title": title or model.stem,
         "version": VERSION,
         "input": shown,
