@@ -323,10 +323,11 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
     key: Any
     storage = {}
     for ref, base in root.items():
-        offset, number = offset_of.get(base), image_of.get(base)
+        shared = image_of.get(base)
+        offset = offset_of.get(base)
         key = base if offset is None else (device_of[base.node], offset)
-        if number is not None:
-            key = "image", device_of[base.node], number
-        image = None if number is None else images[number]
+        if shared is not None:
+            key = "image", device_of[base.node], shared
+        image = None if shared is None else images[shared]
         storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset, image)
     return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})

@@ -93,7 +93,7 @@ def with_images(function: Function, target: Target) -> Function:
             told = [scopes.get(id(value), "-") for value in (*_read(expr), expr)]
             if any(scope != "-" for scope in told):
                 kernel = expr.op.with_attr(IMAGES, " ".join(told))
-                made = Call(kernel, made.args, made.attrs, made.span)  # type: ignore[attr-defined]
+                made = Call(kernel, made.args, made.attrs, made.span)
         known[id(expr)] = made
     return Function(function.params, of(function.body), None, function.attrs)
 
@@ -131,7 +131,7 @@ def _scopes(function: Function, target: Target) -> dict[int, str]:
 
 
 def _is_kernel(call: Call) -> bool:
-    return is_primitive(call.op) and not call.op.attr("Compiler")  # type: ignore[attr-defined]
+    return is_primitive(call.op) and not call.op.attr("Compiler")
 
 
 def _children(expr: Expr) -> Iterator[Expr]:

@@ -99,18 +99,26 @@ class ImageFunction(CFunction):
             super()._lanes(value, lanes, assign)
             return
         if isinstance(value, E.Call) and value.op == "if_then_else" and value.args[0].lanes == 1:
-            condition, *sides = value.args
-            self.line(f"if ({self.expr(condition)}) {{")  # one for all lanes of a texel
-            self.nested(lambda: self._lanes(sides[0], lanes, assign))
-            self.line("} else {")
-            self.nested(lambda: self._lanes(sides[1], lanes, assign))
-            self.line("}")
+            self._either(value, lanes, assign)
             return
         self.line("{")
         self.depth += 1
         for lane in range(lanes):
             self.line(assign(lane, self.expr(value, lane)))
         self.depth -= 1
+        self.line("}")
+
+    def _either(self, value: E.Call, lanes: int, assign: Callable[[int | str, str], str]) -> None:
+        """Choose between two values once for all lanes; what one side computes is its own."""
+        condition, *sides = value.args
+        heads, before = (f"if ({self.expr(condition)}) {{", "} else {"), self.known
+        for head, side in zip(heads, sides, strict=True):
+            self.line(head)
+            self.known = dict(before)
+            self.depth += 1
+            self._lanes(side, lanes, assign)
+            self.depth -= 1
+        self.known = before
         self.line("}")
 
     def _store(self, node: S.BufferStore) -> None:

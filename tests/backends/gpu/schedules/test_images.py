@@ -32,7 +32,7 @@ def convolution(rng, x, filters, channels, side=3, **attrs):
 
 
 def network():
-    """Dense and depthwise convolutions with padding and strides, a sum, pools, a dense layer."""
+    """Dense and depthwise convolutions with padding and strides, sums, joins, pools, a product."""
     rng = np.random.default_rng(1)
     x = relay.var("x", shape=SHAPE)
     y = convolution(rng, x, 16, 3, padding=1, strides=2)
@@ -40,7 +40,8 @@ def network():
     y = relay.nn.conv2d(y, constant(rng, 24, 16, 1, 1))
     y = relay.nn.relu(relay.nn.conv2d(y, constant(rng, 24, 24, 3, 3), padding=1) + y)
     y = relay.nn.max_pool2d(y, (2, 2), strides=(2, 2))
-    y = convolution(rng, y, 30, 24, padding=1)  # not whole blocks of four
+    y = relay.concatenate([y, convolution(rng, y, 8, 24, side=1)], axis=1)
+    y = convolution(rng, y, 30, 32, padding=1)  # not whole blocks of four
     y = relay.nn.avg_pool2d(y, (3, 3), strides=(2, 2), padding=(1, 1), count_include_pad=False)
     y = convolution(rng, y, 32, 30, side=1)
     y = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(y))
@@ -79,7 +80,7 @@ def test_a_network_whose_convolutions_read_images(device, library, wanted):
 def test_weights_and_activations_are_texels(library):
     text = source(library.lib)
     kernels = re.findall(r"^void \w*conv2d_nchwc\w*\(.*?^}", text, re.M | re.S)
-    assert len(kernels) == 6
+    assert len(kernels) == 7
     for kernel in kernels:
         assert kernel.count("__read_only image2d_t") >= 2
         assert kernel.count("__write_only image2d_t") == 1
