@@ -440,6 +440,8 @@ def _wmma_modelled(text):
         )
         operands = re.findall(r"<[^>]+> %\w+", given)
         kind = operands[0].rpartition(" ")[0]
+        whole = kind in ("<16 x half>", "<16 x i16>", "<4 x i32>")  # steps of a row, on gfx11
+        model = f"{'wmma' if whole else 'wmma12'}_{model}"
         lines = [
             *(
                 f"%{to} = alloca {k}, align 32"
@@ -448,17 +450,17 @@ def _wmma_modelled(text):
             f"store {kind} %a, ptr %p, align 32",
             f"store {kind} %b, ptr %q, align 32",
             f"store {result} %c, ptr %s, align 32",
-            f"call void @slw_model_wmma_{model}(ptr %p, ptr %q, ptr %s)",
+            f"call void @slw_model_{model}(ptr %p, ptr %q, ptr %s)",
             f"%r = load {result}, ptr %s, align 32",
             f"ret {result} %r",
         ]
         body = "".join(f"{' ' * 4}{line}\n" for line in lines)
         arguments = f"{kind} %a, {kind} %b, {result} %c"
         functions[model] = (
-            f"declare void @slw_model_wmma_{model}(ptr, ptr, ptr)\n"
-            f"define internal {result} @wmma_{model}({arguments}) noinline {{\n{body}}}\n"
+            f"declare void @slw_model_{model}(ptr, ptr, ptr)\n"
+            f"define internal {result} @{model}({arguments}) noinline {{\n{body}}}\n"
         )
-        return f"call {result} @wmma_{model}({', '.join(operands)})"
+        return f"call {result} @{model}({', '.join(operands)})"
 
     text = _WMMA.sub(called, text)
     text = re.sub(r"^declare <8 x \w+> @llvm\.amdgcn\.wmma.*\n", "", text, flags=re.MULTILINE)

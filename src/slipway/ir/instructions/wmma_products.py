@@ -1,14 +1,17 @@
-"""Products that the 32 threads of a wave compute together: AMD's WMMA, on RDNA 3 (gfx11).
+"""Products that the 32 threads of a wave compute together: AMD's WMMA, on RDNA 3 and 4.
 
 To a thread, an instruction is a small product of its own: eight rows of `a` with a column of `b`
 added to eight sums, over a depth of sixteen::
 
     c[i] += sum over k of a[i, k] * b[k]
 
-The hardware's sums are matrices of 16 x 16, of which thread ``16 h + j`` has column `j` of rows h,
-h + 2, and so on; it gives row `j` of `a`, all sixteen steps, and column `j` of `b`, and the threads
-of both halves give the same.  Which row of the hardware's a row is does not matter to a product:
-hardware row ``2 i + h`` is row ``8 h + i``, so that a thread's rows lie together.
+RDNA 3 (gfx11): the hardware's sums are matrices of 16 x 16, of which thread ``16 h + j`` has column
+`j` of rows h, h + 2, and so on; it gives row `j` of `a`, all sixteen steps, and column `j` of `b`,
+and the threads of both halves give the same.  Which row of the hardware's a row is does not matter
+to a product: hardware row ``2 i + h`` is row ``8 h + i``, so that a thread's rows lie together.
+
+RDNA 4 (gfx12): thread ``16 h + j`` has rows ``8 h`` to ``8 h + 7`` of column `j`, and gives eight
+steps of row `j` of `a` and of column `j` of `b`, those from ``8 h`` on.
 
 Loops name one by ``Call("int32", "warp_product", (StringImm(name), a, b, c0, ..., c7))``, whose
 operands are pointers to the row and the column that the thread gives, and to its sums.  All threads
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from slipway import dtypes
@@ -27,8 +30,9 @@ from slipway.ir.instructions.warp_products import SumsLayout
 
 SUMS = 8  # of a thread
 SIDE = 16  # of the hardware's matrices
+_ALIGNED = 16  # bytes, of a row in a panel
 _LAYOUT = SumsLayout(SUMS, 1, SIDE, SIDE, 2, SIDE)
-_GENERATION = re.compile(r"gfx11")
+_GENERATION = re.compile(r"gfx(11|120)")
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class WmmaProduct:
     """One instruction; `llvm` is LLVM's name, `operand` its type of a row or a column.
 
     `builtin` is the function of HIP's C.  Bytes have a flag in front that says whether they have a
-    sign.
+    sign.  A thread gives `steps` of a row and of a column.
     """
 
     name: str
@@ -46,6 +50,12 @@ class WmmaProduct:
     llvm: str
     operand: str
     builtin: str
+    steps: int = SIDE
+
+    @property
+    def in_halves(self) -> bool:
+        """Whether the halves of a wave give different steps (gfx12), not the same ones (gfx11)."""
+        return self.steps < SIDE
 
     @property
     def layout(self) -> SumsLayout:
@@ -73,6 +83,11 @@ class WmmaProduct:
             return ""
         return f"i1 {'true' if dtypes.is_int(dtype) else 'false'}, "
 
+    @property
+    def given_bytes(self) -> int:
+        """The bytes that a thread gives of a row."""
+        return self.steps * dtypes.bytes_of(self.a_dtype)
+
 
 def _bytes(a: str, b: str) -> WmmaProduct:
     kinds = [f"{'s' if dtype == 'int8' else 'u'}8" for dtype in (a, b)]
@@ -82,25 +97,38 @@ def _bytes(a: str, b: str) -> WmmaProduct:
     )  # fmt: skip
 
 
+def _of_gfx12(entry: WmmaProduct) -> WmmaProduct:
+    """Return the same product on RDNA 4, whose threads give half of the steps."""
+    whole, kind = entry.operand[1:-1].split(" x ")
+    count = int(whole) // 2
+    name = re.sub(r"\d+(\w\d+)$", rf"{count}\1", entry.llvm)
+    return replace(
+        entry, name=entry.name.replace("wmma.", "wmma12."), llvm=name,
+        operand=f"<{count} x {kind}>", builtin=f"{entry.builtin}_gfx12", steps=SIDE // 2,
+    )  # fmt: skip
+
+
+_GFX11 = (
+    WmmaProduct("wmma.f16", "float16", "float16", "float32",
+                "wmma.f32.16x16x16.f16.v8f32.v16f16", "<16 x half>",
+                "__builtin_amdgcn_wmma_f32_16x16x16_f16_w32"),
+    WmmaProduct("wmma.bf16", "bfloat16", "bfloat16", "float32",
+                "wmma.f32.16x16x16.bf16.v8f32.v16i16", "<16 x i16>",
+                "__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32"),
+    *(_bytes(a, b) for a in ("int8", "uint8") for b in ("int8", "uint8")),
+)  # fmt: skip
 WMMA_PRODUCTS: dict[str, WmmaProduct] = {
-    entry.name: entry
-    for entry in (
-        WmmaProduct("wmma.f16", "float16", "float16", "float32",
-                    "wmma.f32.16x16x16.f16.v8f32.v16f16", "<16 x half>",
-                    "__builtin_amdgcn_wmma_f32_16x16x16_f16_w32"),
-        WmmaProduct("wmma.bf16", "bfloat16", "bfloat16", "float32",
-                    "wmma.f32.16x16x16.bf16.v8f32.v16i16", "<16 x i16>",
-                    "__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32"),
-        *(_bytes(a, b) for a in ("int8", "uint8") for b in ("int8", "uint8")),
-    )
-}  # fmt: skip
+    entry.name: entry for entry in (*_GFX11, *map(_of_gfx12, _GFX11))
+}
 
 
 def wmma_product(cpu: str, a_dtype: str, b_dtype: str, c_dtype: str) -> WmmaProduct | None:
     """Return the instruction of a GPU of AMD's for products of these types, or None."""
-    for entry in WMMA_PRODUCTS.values():
-        if (entry.a_dtype, entry.b_dtype, entry.c_dtype) == (a_dtype, b_dtype, c_dtype):
-            return entry if _GENERATION.match(cpu) else None
+    found = _GENERATION.match(cpu)
+    for entry in WMMA_PRODUCTS.values() if found else ():
+        alike = (entry.a_dtype, entry.b_dtype, entry.c_dtype) == (a_dtype, b_dtype, c_dtype)
+        if alike and entry.in_halves == (found is not None and found[1] == "120"):
+            return entry
     return None
 
 
@@ -120,7 +148,8 @@ def emit_llvm(
 ) -> None:
     """Emit the product.  `put` appends a value and returns its name, `do` appends the rest."""
     of = entry.sum_type
-    left, right = (put(f"load {entry.operand}, ptr {at}, align 16") for at in pointers[:2])
+    aligned = min(entry.given_bytes, _ALIGNED)
+    left, right = (put(f"load {entry.operand}, ptr {at}, align {aligned}") for at in pointers[:2])
     cells = pointers[2:]
     sums = "poison"
     for number, cell in enumerate(cells):
@@ -141,7 +170,7 @@ def hip_function(entry: WmmaProduct, symbol: str) -> str:
     """Return the function in HIP's C."""
     of = "float" if entry.c_dtype == "float32" else "int"
     element = {"float16": "_Float16", "bfloat16": "short"}.get(entry.a_dtype, "int")
-    count = SIDE if entry.c_dtype == "float32" else SIDE // 4
+    count = entry.steps if entry.c_dtype == "float32" else entry.steps // 4
     sums = [f"c{number}" for number in range(SUMS)]
     given = "*(const slw_operand*)a, *(const slw_operand*)b, s"
     if of == "int":

@@ -45,9 +45,12 @@ def lay_out_textures(func: PrimFunc) -> PrimFunc:
 
 def _as_memory(buffer: Buffer, name: str, target: Target | None) -> Buffer:
     """Return a texture as its language has it."""
+    made: Buffer
     if target is None or target.kind.name not in _HAVE_IMAGES:
-        return buffer.replace(scope="global")
-    return buffer.replace(strides=_strides(buffer, name, target))
+        made = buffer.replace(scope="global")
+    else:
+        made = buffer.replace(strides=_strides(buffer, name, target))
+    return made
 
 
 def _is_texture(node: S.Stmt) -> bool:

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.images import LANES, is_texels, takes_images
+from slipway.backends.gpu.images import is_texels, takes_images
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
     bind_tiles,
@@ -25,6 +25,7 @@ from slipway.backends.gpu.schedules.generic import (
 )
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
+from slipway.codegen.gpu.textures import LANES
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import flatten
 from slipway.target import Target
@@ -74,7 +75,7 @@ def texel_cost(problem: Problem, knobs: TexelKnobs) -> float:
     pixels = (knobs.columns - 1) * problem.attrs.strides[-1] + 1
     weights = knobs.rows * (1 if _is_depthwise(problem) else LANES)
     tiles = prod(_shape(problem)) / (LANES * knobs.rows * knobs.columns)
-    return tiles * (pixels + weights)
+    return float(tiles * (pixels + weights))
 
 
 def texel_knobs(problem: Problem) -> TexelKnobs:

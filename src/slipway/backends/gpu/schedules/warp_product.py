@@ -52,7 +52,7 @@ def warp_intrinsic(entry: MatrixProduct, lane: te.IterVar) -> te.TensorIntrin:
         if isinstance(entry, WarpProduct):
             addresses = _nvidias(entry, lane.var, left, right, sums)
         elif isinstance(entry, WmmaProduct):
-            addresses = _amds(lane.var, left, right, sums)
+            addresses = _amds(entry, lane.var, left, right, sums)
         else:
             addresses = _apples(entry, lane.var, left, right, sums)
         update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *addresses)))
@@ -90,13 +90,16 @@ def _nvidias(
     ]  # fmt: skip
 
 
-def _amds(lane: E.Var, left: Buffer, right: Buffer, sums: Buffer) -> list[PrimExpr]:
+def _amds(
+    entry: WmmaProduct, lane: E.Var, left: Buffer, right: Buffer, sums: Buffer
+) -> list[PrimExpr]:
     """Return the row that a thread gives, from its own first one on, its column, and its sums."""
-    number = ops.floormod(lane, SIDE)
-    row = ops.floormod(number, 2) * SUMS + ops.floordiv(number, 2)
-    row = row - ops.floordiv(lane, SIDE) * SUMS
+    number, half = ops.floormod(lane, SIDE), ops.floordiv(lane, SIDE)
+    row, step = number, half * entry.steps
+    if not entry.in_halves:
+        row, step = ops.floormod(number, 2) * SUMS + ops.floordiv(number, 2), ops.const(0)
     cells = [_address(sums, i, 0) for i in range(SUMS)]
-    return [_address(left, row, 0), _address(right, 0, 0), *cells]
+    return [_address(left, row - half * SUMS, step), _address(right, 0, step), *cells]
 
 
 def _apples(
