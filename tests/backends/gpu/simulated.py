@@ -409,7 +409,7 @@ def _object_of(text):
     text = re.sub(r"addrspacecast ptr addrspace\(3\) (%\w+) to ptr", _SAME, text)
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "")
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
-    text = _wmma_modelled(text)
+    text = _amds_modelled(text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)
     text = re.sub(
@@ -418,24 +418,29 @@ def _object_of(text):
     return CompiledText(text + started, Target("llvm"), "kernels").object_bytes
 
 
-_WMMA = re.compile(r"call (<8 x \w+>) @(llvm\.amdgcn\.wmma[\w.]+)\((.*)\)$", re.MULTILINE)
+_AMDS = re.compile(r"call (<\d x \w+>) @llvm\.amdgcn\.((?:wmma|mfma)[\w.]+)\((.*)\)$", re.MULTILINE)
+_MFMAS = {"16f16": "f16", "16bf16.1k": "bf16", "4f32": "f32", "16i8": "s8", "32.i8": "s8_wide"}
 
 
-def _wmma_modelled(text):
+def _amds_model(name, given, kind):
+    """Return the name of the model in `warp.cc` of a product of AMD's."""
+    if name.startswith("mfma"):
+        return f"mfma_{_MFMAS[name.partition('.16x16x')[2]]}"
+    signs = [word[3] for word in given.split(", ") if word in ("i1 true", "i1 false")]
+    of = "_".join({"t": "s8", "f": "u8"}[sign] for sign in signs[:2])
+    whole = kind in ("<16 x half>", "<16 x i16>", "<4 x i32>")  # steps of a row, on gfx11
+    return f"{'wmma' if whole else 'wmma12'}_{of or ('bf16' if 'bf16' in name else 'f16')}"
+
+
+def _amds_modelled(text):
     """Return the text with functions that call the models in `warp.cc` for AMD's products."""
     functions = {}
 
     def called(found):
         result, name, given = found.groups()
-        signs = "".join(word[3] for word in given.split(", ") if word in ("i1 true", "i1 false"))
-        kinds = {"f": "f16", "b": "bf16"}
-        model = (
-            "_".join({"t": "s8", "f": "u8"}[sign] for sign in signs[:2])
-            if signs
-            else kinds["b" if "bf16" in name else "f"]
-        )
-        operands = re.findall(r"<[^>]+> %\w+", given)
+        operands = re.findall(r"(?:<[^>]+>|float|i32|i64) %\w+", given)
         kind = operands[0].rpartition(" ")[0]
+        model = _amds_model(name, given, kind)
         lines = [
             *(
                 f"%{to} = alloca {k}, align 32"
@@ -444,20 +449,20 @@ def _wmma_modelled(text):
             f"store {kind} %a, ptr %p, align 32",
             f"store {kind} %b, ptr %q, align 32",
             f"store {result} %c, ptr %s, align 32",
-            f"call void @slw_model_wmma_{model}(ptr %p, ptr %q, ptr %s)",
+            f"call void @slw_model_{model}(ptr %p, ptr %q, ptr %s)",
             f"%r = load {result}, ptr %s, align 32",
             f"ret {result} %r",
         ]
         body = "".join(f"{' ' * 4}{line}\n" for line in lines)
         arguments = f"{kind} %a, {kind} %b, {result} %c"
         functions[model] = (
-            f"declare void @slw_model_wmma_{model}(ptr, ptr, ptr)\n"
-            f"define internal {result} @wmma_{model}({arguments}) noinline {{\n{body}}}\n"
+            f"declare void @slw_model_{model}(ptr, ptr, ptr)\n"
+            f"define internal {result} @{model}({arguments}) noinline {{\n{body}}}\n"
         )
-        return f"call {result} @wmma_{model}({', '.join(operands)})"
+        return f"call {result} @{model}({', '.join(operands)})"
 
-    text = _WMMA.sub(called, text)
-    text = re.sub(r"^declare <8 x \w+> @llvm\.amdgcn\.wmma.*\n", "", text, flags=re.MULTILINE)
+    text = _AMDS.sub(called, text)
+    text = re.sub(r"^declare <\d x \w+> @llvm\.amdgcn\.w?mf?ma.*\n", "", text, flags=re.MULTILINE)
     return text + "".join(functions.values())
 
 
