@@ -304,9 +304,16 @@ _SAME = r"getelementptr i8, ptr \1, i64 0"
 
 def _compile(text, language, made):
     """Compile kernels to a library with an entry for each (threads.h)."""
-    inputs = [str(path) for path in _inputs(text, language, made)]
     header, library = _given(language)
-    given = ["-include", str(header), str(library), f"-Wl,-rpath,{library.parent}"]
+    if language == "ll":
+        written = made.with_suffix(".o")
+        written.write_bytes(_object_of(text))
+        inputs = [str(written)]
+    else:
+        written = made.with_suffix(".cc")
+        written.write_text(_with_entries(text))
+        inputs = ["-include", str(header), str(written)]
+    given = [str(library), f"-Wl,-rpath,{library.parent}"]
     _run([*_COMPILER, "-O1", "-shared", *inputs, *given, "-o", str(made)])
 
 
@@ -359,20 +366,15 @@ def _given(language):
     library = header.with_name(f"lib{language}.so")
     if not library.is_file():
         header.write_text(f'#include "{name}"\n')
-        _run([*_COMPILER, "-O1", "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+        if language != "ll":  # whose entries are LLVM IR too
+            _run([*_COMPILER, "-O1", "-x", "c++-header", str(header), "-o", f"{header}.gch"])
         files = [str(HEADERS / source) for source in sources]
         _run([*_COMPILER, "-O2", "-shared", *files, "-o", str(library)])
     return header, library
 
 
-def _inputs(text, language, path):
-    """Write what is compiled to files beside `path`; return them."""
-    source = path.with_suffix(".cc")
-    if language == "ll":
-        code = path.with_suffix(".o")
-        code.write_bytes(_object_of(text))
-        source.write_text(_declarations(text))
-        return source, code
+def _with_entries(text):
+    """Return kernels in C++ with their entries."""
     names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
     text = text.replace(" [[threadgroup(0)]]", "")
     if "slw_dynamic[]" in text:
@@ -380,21 +382,33 @@ def _inputs(text, language, path):
         text = f"alignas(16) unsigned char slw_dynamic[{_GIVEN_MOST}];\n{text}"
     # A variable of a block is static here; in the type of a pointer the word is nothing.
     text = re.sub(r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE)
-    source.write_text(text + "".join(f"SLW_ENTRY({name})\n" for name in names))
-    return (source,)
+    return text + "".join(f"SLW_ENTRY({name})\n" for name in names)
 
 
-_SCALARS = {"ptr": "void *", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
-            "float": "float", "double": "double", "i1": "bool"}  # fmt: skip
+_KERNEL = re.compile(r"^define (?:ptx_kernel )?void @(\w+)\((.*)\) nounwind", re.MULTILINE)
 
 
-def _declarations(text):
-    """Return C++ that declares the kernels of LLVM IR, and their entries."""
-    lines = []
-    for name, given in re.findall(r"^define ptx_kernel void @(\w+)\((.*)\) nounwind", text, re.M):
-        types_ = [_SCALARS[word.split()[0]] for word in given.split(", ")]
-        lines.append(f'extern "C" void {name}({", ".join(types_)});\nSLW_ENTRY({name})\n')
-    return "".join(lines)
+def _entries(text):
+    """Return LLVM IR with what SLW_ENTRY of threads.h gives kernels in C++."""
+    lines = ["declare i32 @slw_run(ptr, ptr, ptr, ptr)"]
+    for name, given in _KERNEL.findall(text):
+        kinds = [word.split()[0] for word in given.split(", ") if word]
+        body = []
+        for at, kind in enumerate(kinds):
+            body.append(f"%a{at} = getelementptr ptr, ptr %args, i64 {at}")
+            body.append(f"%p{at} = load ptr, ptr %a{at}")
+            body.append(f"%v{at} = load {kind}, ptr %p{at}")
+        values = ", ".join(f"{kind} %v{at}" for at, kind in enumerate(kinds))
+        body += [f"call void @{name}({values})", "ret void"]
+        indented = "".join(f"{' ' * 4}{line}\n" for line in body)
+        lines.append(
+            f"define internal void @slw_body_{name}(ptr %args) {{\n{indented}}}\n"
+            f"define i64 @slw_count_{name}() {{\n    ret i64 {len(kinds)}\n}}\n"
+            f"define i32 @slw_entry_{name}(ptr %grid, ptr %block, ptr %args) {{\n"
+            f"    %r = call i32 @slw_run(ptr %grid, ptr %block, ptr @slw_body_{name}, ptr %args)\n"
+            "    ret i32 %r\n}"
+        )
+    return "\n".join([text, *lines, ""])
 
 
 def _object_of(text):
@@ -415,7 +429,7 @@ def _object_of(text):
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
     text = _wmma_modelled(text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
-    text = _watched(text)
+    text = _entries(_watched(text))
     text = re.sub(
         r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
     )
