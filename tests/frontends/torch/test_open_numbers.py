@@ -121,3 +121,28 @@ def test_a_test_of_a_number_that_was_read():
     for limit in (0.7, 0.2):
         wanted = (torch.sin if limit > 0.5 else torch.cos)(given[0])
         np.testing.assert_allclose(model(given[0], np.float32(limit)), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "lengths"),
+    [
+        (lambda x, y: x[1:] * y, ({0: Dim("n", min=3, max=40)}, {0: Dim("n", min=3, max=40) - 1}),
+         lambda n: (n + 3, n + 2)),
+        (lambda x, y: x[::2][1:] + y, ({0: 2 * N + 1}, {0: N}), lambda n: (2 * n + 1, n)),
+    ],
+)  # fmt: skip
+def test_a_size_is_told_by_an_axis_that_is_some_more(function, shapes, lengths):
+    """Though the input that is set first has no axis of the size itself."""
+
+    def draw(count):
+        return tuple(torch.randn(length, 4, generator=RNG) for length in lengths(count))
+
+    agree(function, draw, shapes, (7, 2, 30))
+    program = torch.export.export(
+        Computed(function), draw(7), dynamic_shapes=(shapes,), strict=False
+    )
+    model = slipway.compile(program, quiet=True)
+    with pytest.raises(
+        slipway.TVMError, match=r"shape \(.*s\d+ \+ 1, 4\) .* got \(99, 4\): s\d+ is"
+    ):
+        model(np.zeros((99, 4), "float32"), np.zeros((2, 4), "float32"))
