@@ -9,9 +9,9 @@ from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.loop_count import LoopCount, loop_count
+from slipway.frontends.onnx.loops.count import LoopCount, loop_count
+from slipway.frontends.onnx.loops.while_loop import while_loop
 from slipway.frontends.onnx.values import mapped, tensors_of
-from slipway.frontends.onnx.while_loop import while_loop
 from slipway.frontends.steps import run_steps
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.op_registry import const
