@@ -103,6 +103,8 @@ def test_tensors_share_images_that_are_free(library):
     planned = {storage.of(*ref_of(ref)).group: storage.of(*ref_of(ref)).image for ref in made}
     held = sum(image.size_bytes for image in planned.values())
     assert held < sum(alone[ref].size_bytes for ref in made)
+    assert storage.image_bytes == held
+    assert library.metadata["memory"]["workspace_bytes"] == storage.plan.size_bytes + held
     names = {a.texels for a in library.tables.arenas if a.texels}
     assert {16, 8} <= names
 
