@@ -264,11 +264,19 @@ class StoragePlan:
     """The storage of every tensor, and the plan of the arena.
 
     A graph on several devices has a plan for each kind, `by_device`; offsets are in its own arena.
+    `image_bytes` are those of images beside the arena, without parameters'.
     """
 
     storage: dict[TensorRef, TensorStorage]
     plan: Plan
     by_device: Mapping[int, Plan] = field(default_factory=dict)
+    image_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all tensors that are no parameters."""
+        plans = self.by_device.values() or [self.plan]
+        return sum(made.size_bytes for made in plans) + self.image_bytes
 
     def of(self, node: int, index: int = 0) -> TensorStorage:
         """Return the storage of output `index` of node `node`."""
@@ -303,6 +311,7 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
             lives[root[ref]] = lives[root[ref]][0], last
     device_of = graph.devices or [0] * len(graph.nodes)
     image_of, images = shared_images(images_of(graph), lives)
+    image_bytes = sum(images[n].size_bytes for n in {image_of[r] for r in image_of if r in lives})
     lives = {ref: life for ref, life in lives.items() if ref not in image_of}
     offset_of: dict[TensorRef, int] = {}
     plans: dict[int, Plan] = {}
@@ -330,4 +339,5 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
             key = "image", device_of[base.node], shared
         image = None if shared is None else images[shared]
         storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset, image)
-    return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})
+    first, *_ = plans.values()
+    return StoragePlan(storage, first, plans if graph.devices else {}, image_bytes)

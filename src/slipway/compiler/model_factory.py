@@ -303,8 +303,9 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         **({"open_sizes": [_size(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {
-            "workspace_bytes": sum(made.size_bytes for made in plans),
-            "lower_bound_bytes": sum(made.lower_bound_bytes for made in plans),
+            "workspace_bytes": storage.size_bytes,
+            "lower_bound_bytes": sum(made.lower_bound_bytes for made in plans)
+            + storage.image_bytes,
             "planner": storage.plan.algorithm,
             "params_bytes": sum(a.nbytes for a in graph.params.values()),
         },

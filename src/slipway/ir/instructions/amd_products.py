@@ -155,6 +155,11 @@ AMD_PRODUCTS: dict[str, AmdProduct] = {
 }
 
 
+def flushes(entry: AmdProduct, cpu: str) -> bool:
+    """Return whether an instruction takes numbers below the smallest normal one as zero."""
+    return not entry.is_wmma and entry.a_dtype in ("float16", "bfloat16") and cpu == "gfx90a"
+
+
 def wave_of(cpu: str) -> int:
     """Return how many threads compute a product of a GPU of AMD's together."""
     return WIDE_WAVE if re.match(_CDNA, cpu) else WARP

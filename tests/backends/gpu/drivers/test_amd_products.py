@@ -4,11 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from tests.backends.gpu.test_matrix import array, close, var
+from run_kernels import array, close, entered, model, run_model, var
 
 import slipway as tvm
 from slipway import relay
 from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
+from slipway.backends.gpu.schedules.warp_product import product_of_target
 from slipway.contrib import graph_executor
 from slipway.ir.instructions.amd_products import AMD_PRODUCTS
 from slipway.target import Target
@@ -23,27 +24,18 @@ TARGET = TARGETS["gfx1100"]
 @pytest.fixture
 def amd(simulators):
     """A simulated GPU of AMD's."""
-    found = simulators("amd")
-    found.enter()
-    found.launched.clear()
+    found = entered(simulators, "amd")
     yield found
     found.leave()
 
 
 def built(body, target=TARGET):
-    given = relay.analysis.free_vars(body)
-    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+    return model(body, target)
 
 
 def run(amd, body, target=TARGET, **inputs):
     """Return what `body` computes on matrix units, watched for races."""
-    library = built(body, target)
-    code = library.lib.imported_modules[0]
-    amd.learn(code)
-    assert re.search("v_w?mf?ma_", code.get_source("asm"))
-    module = graph_executor.GraphModule(library["default"](tvm.rocm(0)))
-    module.run(**inputs)
-    return module.get_output(0).numpy()
+    return run_model(amd, body, target, tvm.rocm(0), "v_w?mf?ma_", "asm", **inputs)
 
 
 @pytest.mark.parametrize("kind", sorted(AMD_PRODUCTS))
@@ -126,3 +118,16 @@ def test_other_generations_have_none(cpu):
     body = relay.nn.dense(*given, out_dtype="int32")
     code = built(body, Target(f"rocm -mcpu={cpu}", host="llvm")).lib.imported_modules[0]
     assert not re.search("w?mf?ma_i32", code.get_source("asm"))
+
+
+def test_numbers_that_gfx90a_takes_as_zero():
+    """Its matrix units flush small float16 numbers; a strict target computes without them."""
+    for options, wanted in (
+        ("gfx90a", True),
+        ("gfx90a -strict=1", False),
+        ("gfx942 -strict=1", True),
+    ):
+        target = Target(f"rocm -mcpu={options}")
+        found = product_of_target(target, "float16", "float16", "float32")
+        assert (found is not None) == wanted
+        assert product_of_target(target, "float32", "float32", "float32") is not None

@@ -103,6 +103,8 @@ def test_tensors_share_images_that_are_free(library):
     planned = {storage.of(*ref_of(ref)).group: storage.of(*ref_of(ref)).image for ref in made}
     held = sum(image.size_bytes for image in planned.values())
     assert held < sum(alone[ref].size_bytes for ref in made)
+    assert storage.image_bytes == held
+    assert library.metadata["memory"]["workspace_bytes"] == storage.plan.size_bytes + held
     names = {a.texels for a in library.tables.arenas if a.texels}
     assert {16, 8} <= names
 
@@ -181,6 +183,24 @@ def test_what_is_too_large_stays_in_memory(device, wanted):
     assert fitting(shape, scopes, IMAGES) == scopes[0]
     assert fitting(shape, scopes, Target("opencl -texture_spatial_limit=287")) == ""
     assert fitting(shape, scopes, Target("opencl -texture_spatial_limit=288")) == scopes[0]
+
+
+def test_images_beside_a_processor(device):
+    """What crosses from one device to the other is memory; between the GPU's kernels are images."""
+    rng = np.random.default_rng(5)
+    x = relay.var("x", shape=SHAPE)
+    y = convolution(rng, convolution(rng, x, 8, 3, padding=1), 8, 8, padding=1, strides=2)
+    y = relay.tanh(relay.annotation.on_device(y, device))
+    y = convolution(rng, convolution(rng, y, 12, 8), 8, 12, side=1)
+    y = relay.nn.batch_flatten(relay.annotation.on_device(y, device))
+    module = tvm.IRModule.from_expr(relay.Function([x], relay.nn.softmax(y)))
+    made = relay.build(module, {"cpu": "llvm", "opencl": "opencl -texture_spatial_limit=16384"})
+    kinds = {(arena.device_type, arena.texels > 0) for arena in made.tables.arenas}
+    assert kinds == {(1, False), (4, False), (4, True)}
+    run = graph_executor.GraphModule(made["default"](tvm.cpu(0), device))
+    run.run(x=given())
+    wanted = outcome(relay.build(module, "llvm"), tvm.cpu(0))
+    np.testing.assert_allclose(run.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("tag", ["qualcomm/adreno-6xx", "qualcomm/adreno-7xx"])

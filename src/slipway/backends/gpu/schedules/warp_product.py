@@ -11,7 +11,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import PrimExpr
-from slipway.ir.instructions.amd_products import SIDE, AmdProduct, amd_product, wave_of
+from slipway.ir.instructions.amd_products import SIDE, AmdProduct, amd_product, flushes, wave_of
 from slipway.ir.instructions.simdgroup_products import SimdgroupProduct, simdgroup_product
 from slipway.ir.instructions.warp_products import COLUMNS, WARP, WarpProduct, warp_product
 from slipway.target import Target
@@ -30,7 +30,10 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> M
         case "metal" if attrs.get("simdgroup_matrix") and attrs.get("thread_warp_size") == WARP:
             return simdgroup_product(a_dtype, b_dtype, out)
         case "rocm":
-            return amd_product(str(attrs.get("mcpu")), a_dtype, b_dtype, out)
+            cpu = str(attrs.get("mcpu"))
+            found = amd_product(cpu, a_dtype, b_dtype, out)
+            exact = found is None or not (target.is_strict and flushes(found, cpu))
+            return found if exact else None
     return None
 
 
