@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.compiler.memory_plan import Block, Plan, plan
+from slipway.compiler.memory_plan.images import Image, images_of, shared_images
 from slipway.compiler.model_graph import NOP, ExactSize, GraphNode, ModelGraph, TensorRef
 from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
 from slipway.errors import LoweringError
@@ -248,10 +249,14 @@ def _layers_of(function: Function) -> tuple[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class TensorStorage:
-    """Where a tensor lies; those of one `group` share bytes, `offset` None: not in the arena."""
+    """Where a tensor lies; those of one `group` share bytes, `offset` None: not in the arena.
+
+    `image`, where it is one, is the image of its group.
+    """
 
     group: int
     offset: int | None
+    image: Image | None = None
 
 
 @dataclass(frozen=True)
@@ -297,6 +302,8 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
     device_of = graph.devices or [0] * len(graph.nodes)
+    image_of, images = shared_images(images_of(graph), lives)
+    lives = {ref: life for ref, life in lives.items() if ref not in image_of}
     offset_of: dict[TensorRef, int] = {}
     plans: dict[int, Plan] = {}
     for device in sorted(set(device_of or [0])):
@@ -313,9 +320,14 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
         plans[device] = plan(blocks, algorithm)
         offset_of.update(zip(own, plans[device].offsets, strict=True))
     groups: dict[Any, int] = {}
+    key: Any
     storage = {}
     for ref, base in root.items():
+        shared = image_of.get(base)
         offset = offset_of.get(base)
         key = base if offset is None else (device_of[base.node], offset)
-        storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset)
+        if shared is not None:
+            key = "image", device_of[base.node], shared
+        image = None if shared is None else images[shared]
+        storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset, image)
     return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})

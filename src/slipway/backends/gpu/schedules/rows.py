@@ -39,6 +39,7 @@ from slipway.backends.stages import (
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.expr import Call
 from slipway.ir.visit import walk
+from slipway.relay.layout import parse_layout
 from slipway.relay.ops.tensor.reduce import reduced_axes
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
@@ -275,7 +276,8 @@ def _instance_axes(attrs: Any, rank: int) -> Sequence[int]:
 
 
 def _image_axes(attrs: Any, rank: int) -> Sequence[int]:
-    return tuple(k for k, letter in enumerate(attrs.layout) if letter not in "NC")
+    axes = parse_layout(attrs.layout).axes
+    return tuple(k for k, axis in enumerate(axes) if axis.letter not in "NC")
 
 
 def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
