@@ -181,15 +181,10 @@ def _computed_again(outs: Sequence[te.Tensor], rows: int) -> list[te.ComputeOp]:
     for op in order:
         if not isinstance(op, te.ComputeOp) or not is_injective(op) or id(op) in results:
             continue
-        if len(op.outputs) != 1:
-            continue
         readers = [r for r in order if any(t.op is op for t in r.input_tensors)]
         calls = any(isinstance(node, Call) for body in op.body for node in walk(body))
-        if (
-            len(readers) > 1
-            and calls
-            and prod(shape_of(op.output(0))) <= ANY_GPU.processor_row * rows
-        ):
+        is_short = prod(shape_of(op.output(0))) <= ANY_GPU.processor_row * rows
+        if len(readers) > 1 and calls and is_short:
             found.append(op)
     return found
 
