@@ -106,6 +106,7 @@ NO_FITS = {
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
     "schedules/generic.py": {"_OPEN_TASKS": "steps to share"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},
+    "schedules/matmul/partial_sums.py": {"PART": "rounding errors"},
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
