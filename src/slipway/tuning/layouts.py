@@ -28,13 +28,12 @@ from slipway.tuning.space import Candidate, Choices, candidate_of
 class LayoutTask:
     """One convolution or product of a model; `weight` is how often the model has it.
 
-    `lanes` are those of a vector; `decided` is what the default is, by the other candidates' names.
+    `decided` is what the default is, by the other candidates' names.
     """
 
     problem: Problem
     values: LayoutSpace
     weight: int = 1
-    lanes: int = 1
     decided: Candidate | None = None
 
     @cached_property
@@ -87,7 +86,7 @@ def extract_layouts(
         kernel_graph(module, compile_target(target), params)
     for each in met:
         decided = None if each.decided is None else candidate_of(*each.decided)
-        task = LayoutTask(each.problem, each.space, lanes=each.lanes, decided=decided)
+        task = LayoutTask(each.problem, each.space, decided=decided)
         if task.key in found:
             found[task.key].weight += 1
         else:

@@ -5,9 +5,8 @@ how much faster each is than the default there.  That is corrected by the two ma
 by how a candidate is to its default on the one, over how it is on the other.  What is not clearly
 faster than the default is left.
 
-A layout is another one where vectors have other lengths: one of a vector's channels is compared
-with one of a vector's channels (`alike`), and beside what this machine's default is there, which
-need not be the default there.
+A layout is compared with what this machine's default is there (`alike`), which need not be the
+default there: that it is faster than another default says nothing.
 """
 
 from __future__ import annotations
@@ -88,17 +87,19 @@ class Elsewhere:
             if there is None or there.decided is None or task.decided is None:
                 continue
             scores = self._scores(there)
-            beside = scores.get(alike(task.decided, task, there))
+            beside = scores.get(alike(task.decided, there))
             if beside is None:
                 continue
             compared.add(target)
             for candidate in task.candidates():
-                score = scores.get(alike(candidate, task, there))
+                score = scores.get(alike(candidate, there))
                 if score is not None and score < CLEARLY_ALIKE * beside:
                     found.append(Foretold(task, candidate, score / beside, target))
         found += [f for f in all_foretold(task, self.database) if f.from_target not in compared]
+        own = set(() if task.decided is None else task.decided.knobs)
         best: dict[Candidate, Foretold] = {}
-        for choice in sorted(found, key=lambda choice: choice.score):
+        # Of several that are one there, what is most like the default here: it knows the widths.
+        for choice in sorted(found, key=lambda f: (f.score, -len(own & {*f.candidate.knobs}))):
             best.setdefault(choice.candidate, choice)
         return list(best.values())
 
@@ -126,20 +127,20 @@ class Elsewhere:
         return {there.decided: 1.0} | scores
 
 
-def alike(candidate: Candidate, here: LayoutTask, there: LayoutTask) -> Candidate | None:
-    """Return what a layout is on another machine: of as many vectors, not of as many channels.
+def alike(candidate: Candidate, there: LayoutTask) -> Candidate | None:
+    """Return what a layout is on another machine: of as many channels, where blocks may be so wide.
 
-    None where it has none.  A block of data is what is read of it at a time: where it is no whole
-    vector, it is as long there.
+    Else of the widest: two blocks of one vector are one block of two.  None where there is none.
     """
+    legal = there.space.values.get(candidate.strategy)
+    if legal is None:
+        return None
     knobs = dict(candidate.knobs)
     for name in ("written", "units", "read"):
-        if name not in knobs or (name == "read" and knobs[name] != here.lanes):
-            continue
-        value, remainder = divmod(knobs[name] * there.lanes, here.lanes)
-        if remainder:
-            return None
-        knobs[name] = value
+        if name in knobs and name in legal:
+            knobs[name] = max((n for n in legal[name] if n <= knobs[name]), default=0)
+    if any(knobs.get(name) not in values for name, values in legal.items()):
+        return None
     return candidate_of(candidate.strategy, knobs)
 
 

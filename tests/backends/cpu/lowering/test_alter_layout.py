@@ -100,6 +100,19 @@ def test_half_vectors_are_for_products_of_cached_images(side, by_channel, layout
 
 
 @pytest.mark.parametrize(
+    ("kernel", "groups", "read"), [(5, 1, "1i"), (3, 1, "2i"), (1, 1, "1i"), (5, 2, "2i")]
+)
+def test_blocks_of_two_channels_are_for_short_windows(kernel, groups, read):
+    """All taps of a long line are unrolled: with two channels of each the sums lose registers."""
+    data = relay.var("data", shape=(1, 22 * groups, 14, 14))
+    weight = relay.const(np.ones((16 * groups, 22, kernel, kernel), "float32"))
+    out = relay.nn.conv2d(data, weight, strides=(2, 2), padding=(kernel // 2,) * 2, groups=groups)
+    made = alter_layout(relay.Function([data], out), 8, winograd=True)
+    found = [c.attrs.kernel_layout for c in calls(made) if c.op.name.endswith("nchwc")]
+    assert [read in layout for layout in found] == [True], found
+
+
+@pytest.mark.parametrize(
     ("units", "block"), [(1024, 64), (1000, 64), (100, 64), (40, 16), (30, 32), (10, 4), (2, 0)]
 )
 def test_panels_of_one_row_are_wide_before_they_are_exact(units, block):

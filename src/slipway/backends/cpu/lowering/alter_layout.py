@@ -212,9 +212,12 @@ class _AlterLayout(BlockedReaders):
         if held is not None:
             return held.block
         block = 1 if channels < 4 else block_size(channels, self.lanes)
-        # A window of one reads each value once: blocks of two are not worth their copy.
-        window = prod(call.args[1].tensor_type.shape[2:])
-        return 1 if block == 2 and window == call.attrs.groups == 1 else block
+        # A window of one reads each value once: blocks of two are not worth their copy.  Nor where
+        # all taps of a line are unrolled: two channels of each need twice the registers.
+        window = call.args[1].tensor_type.shape[2:]
+        is_single = prod(window) == call.attrs.groups == 1
+        is_line = call.attrs.groups == 1 and window[-1] >= self.costs.row_steps
+        return 1 if block == 2 and (is_single or is_line) else block
 
     def best_block(self, channels: int, data: TensorType, is_whole: bool = False) -> int:
         """The block of `channels` beside `data`; `is_whole`: of whole vectors, however few fill it.

@@ -47,13 +47,12 @@ class LayoutWish:
 class LayoutProblem:
     """An operator that the layout pass met, and what could be wanted of it.
 
-    `lanes` are those of a vector, and `decided` is what the pass made of it by itself: a strategy
-    with its knobs, None where it was told.
+    `decided` is what the pass made of it by itself: a strategy with its knobs, None where it was
+    told.
     """
 
     problem: Problem
     space: LayoutSpace
-    lanes: int
     call: Call
     decided: tuple[str, dict[str, int]] | None = None
 
@@ -86,7 +85,7 @@ def layout_wish(call: Call, target: Target | None, lanes: int, winograd: bool) -
     space = layout_space(call, lanes, winograd)
     met = _MET.get()
     if met is not None and len(space) > 1:
-        met.append(LayoutProblem(problem, space, lanes, call))
+        met.append(LayoutProblem(problem, space, call))
     forced = forced_for(problem)
     if forced is None:
         return None
