@@ -14,6 +14,7 @@ from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir import stmt as S
 from slipway.ir.visit import walk
+from slipway.relay.analysis import free_vars
 from slipway.relay.ops.nn.windows import taps_inside
 from slipway.target import Target
 
@@ -189,3 +190,24 @@ def test_sums_of_one_input_channel_stay_in_registers(processor, channels, window
     text = relay.build(module, target=f"llvm -mcpu={processor}").get_lib().get_source("asm")
     assert "vfmadd" in text
     assert not re.findall(r".*mov.*[yz]mm.*\(%rsp\)|.*mov.*\(%rsp\).*[yz]mm.*", text)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "register"), [("znver4", "zmm"), ("znver4", "ymm"), ("znver3", "ymm")]
+)
+def test_taps_of_a_line_leave_registers_for_the_sums(cpu, register):
+    """Of single channels LLVM keeps the values of one tap for the next, or all weights of a line.
+
+    Tiles for which neither has registers spilled a hundred of them in their innermost loop.
+    """
+    lanes = {"zmm": 16, "ymm": 8}[register]
+    body = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 21, 27, 27, 1), var("w", 5, 21, 5, 5, 1, lanes), 1, (2, 2, 2, 2), 1, 1,
+        data_layout="NCHW1c", kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
+    )  # fmt: skip
+    function = relay.Function(free_vars(body), body)
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(tvm.IRModule.from_expr(function), Target(f"llvm -mcpu={cpu}"))
+    text = lib.get_lib().get_source("asm")
+    spilled = re.findall(rf"%{register}\d+, -?\d*\(%r[sb]p\)", text)
+    assert len(spilled) <= 24, len(spilled)

@@ -114,18 +114,20 @@ class _Costs:
         )  # fmt: skip
 
     def fits(self, tile: Tile) -> bool:
-        """Whether the sums have registers beside the weights that lie in them at a time.
+        """Whether the sums have registers beside the weights and values that lie in them at a time.
 
-        Taps of a line of one input channel are unrolled where they are few, or where no loop over
-        channels is around them: LLVM loads the weights of all of them first.
+        Where each channel is read by itself no loop parts the taps of a line: a value is multiplied
+        by each tap, for another position.  LLVM keeps either the values of a tap for the next one,
+        or the weights of all taps; of one input channel alone it loads those first.
         """
-        channels, *_, taps, block, _ = self.kernel[1:]
-        few = taps < self.target.core.costs.row_steps
-        if block > 1 or (channels > 1 and not few):
+        if self.kernel[-2] > 1 or self.kernel[-3] == 1:
             return True
-        registers = vector_registers(self.target)
-        weights = min(tile.vectors * taps, registers // 2)
-        return tile.rows * tile.vectors + weights + 1 <= registers
+        registers, taps = vector_registers(self.target), self.kernel[-3]
+        sums = tile.rows * tile.vectors
+        if self.kernel[1] == 1:
+            weights = min(tile.vectors * taps, registers // 2)
+            return sums + weights + 1 <= registers
+        return sums + min(tile.vectors + tile.rows, tile.vectors * taps + 1) <= registers
 
     def of_copy(self) -> float:
         """The steps of tiles over the flattened image, and the copy."""
