@@ -1,5 +1,7 @@
 """Stages that read across memory: the numbers, and that whole vectors are read and written."""
 
+import re
+
 import numpy as np
 import pytest
 from kernel_check import TARGETS, run, var
@@ -200,3 +202,18 @@ def test_images_that_may_have_one_position_are_exchanged_in_registers(name):
         fixed = relay.var("x", shape=x.shape)
         wanted = interpret(relay.layout_transform(fixed, *layouts).as_function(), x)
         np.testing.assert_array_equal(module.get_output(0).numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+@pytest.mark.parametrize("channels", [13, 33])
+def test_a_padded_row_of_a_narrow_type_is_one_vector(dtype, channels):
+    """Of bytes to 33 channels in blocks of 16 vectors of 64 took eight times as long."""
+    x = var("x", 2, channels, 9, 11, dtype=dtype)
+    padded = relay.nn.pad(x, ((0, 0), (0, -channels % 16), (0, 0), (0, 0)))
+    body = relay.layout_transform(padded, "NCHW", "NCHW16c")
+    kernel = schedule_primitive(
+        body.as_function().with_attr("Primitive", 1), Target("llvm -mcpu=x86-64-v4")
+    )
+    text = str(slipway.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert re.findall(r"vectorized for \S+ in range\((\d+)\)", text) == ["16"]
+    run(body, "llvm")

@@ -76,6 +76,8 @@ def schedule_elementwise_stage(
         stage.unroll(steps.axis)
         stage.vectorize(inner.axis)
     else:
+        if is_row and not (reading.flat or reading.along):
+            lanes = own_lanes(row, lanes, target)
         while loops and usual(inner.extent) < lanes:
             inner = fuse(stage, [loops.pop(), inner])
         vectorize(stage, loops, inner, lanes)
@@ -83,6 +85,16 @@ def schedule_elementwise_stage(
         loops = parallel_outer(stage, loops, total, knobs.share_from // 4)
     if lanes > 1 and steady and loops:
         _unroll_steps(stage, loops[-1], knobs.unrolled // reading.size)
+
+
+def own_lanes(row: Any, lanes: int, target: Target) -> int:
+    """Return the lanes of vectors for a row of a narrow type that is read across memory.
+
+    A row of whole vectors of 32 bits is one vector: of longer ones each lane would divide to find
+    its place.
+    """
+    wide = vector_lanes(target, "float32")
+    return int(row) if not is_open(row) and wide <= row < lanes and row % wide == 0 else lanes
 
 
 @dataclass(frozen=True)
