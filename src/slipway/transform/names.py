@@ -27,6 +27,7 @@ OPT_LEVELS = {
     "DeadCodeElimination": 1,
     "DefuseOps": 0,
     "DenseToSparse": 0,
+    "DilatedPhases": 2,
     "DynamicToStatic": 2,
     "EliminateCommonSubexpr": 3,
     "ExactSoftplus": 2,

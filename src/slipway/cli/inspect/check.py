@@ -103,8 +103,9 @@ def check(
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
         module, parameters = read_model(
-            model, shapes, model_format, constants, rounding, dims, signature
-        )
+            model, shapes, model_format, constants, rounding, dims, signature,
+            counted=chosen.parsed_triple.is_bare,
+        )  # fmt: skip
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),

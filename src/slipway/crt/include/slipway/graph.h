@@ -103,10 +103,10 @@ SLW_API DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index);
 /** Whether input `index` has dimensions whose size is known only when the model runs. */
 SLW_API int slw_graph_is_open(const slw_graph *graph, uint32_t index);
 
-/** The symbol that an axis of input `index` is `factor` times: SLW_GRAPH_NONE for a fixed one,
- * num_symbols for one that is computed from symbols in another way. */
+/** The symbol that an axis of input `index` is `factor` times and `offset` more: SLW_GRAPH_NONE for
+ * a fixed one, num_symbols for one that is computed from symbols in another way. */
 SLW_API uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t index, uint32_t axis,
-                                       int64_t *factor);
+                                       int64_t *factor, int64_t *offset);
 
 /** Name and range of a symbol. */
 SLW_API const char *slw_graph_symbol(const slw_graph *graph, uint32_t symbol, int64_t *low,
