@@ -162,7 +162,7 @@ def _scope_of(value: Expr, readers: list[Call], target: Target) -> str:
     if isinstance(value, Constant):
         is_weight = all(_is_weight(value, reader) for reader in readers)
         return fitting(shape, (f"{SCOPE}-weight", SCOPE), target) if is_weight else ""
-    if not isinstance(value, Call) or not _is_kernel(value) or len(shape) != 5:
+    if not isinstance(value, Call) or not _is_kernel(value):
         return ""
     if not any(_has_window(call) for call in (value, *readers)) or not writes_texels(value, target):
         return ""

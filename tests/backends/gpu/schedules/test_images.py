@@ -185,6 +185,24 @@ def test_what_is_too_large_stays_in_memory(device, wanted):
     assert fitting(shape, scopes, Target("opencl -texture_spatial_limit=288")) == scopes[0]
 
 
+def test_volumes_are_images(device):
+    rng = np.random.default_rng(5)
+    shape = (1, 8, 4, 6, 6)
+    x = relay.var("x", shape=shape)
+    y = relay.nn.relu(relay.nn.conv3d(x, constant(rng, 8, 8, 3, 3, 3), padding=1))
+    y = relay.nn.conv3d(y, constant(rng, 8, 1, 3, 3, 3), padding=1, groups=8)
+    y = relay.nn.max_pool3d(y, (2, 2, 2), strides=(2, 2, 2))
+    module = tvm.IRModule.from_expr(relay.Function([x], y))
+    data, got = rng.standard_normal(shape).astype("float32"), []
+    for target, where in ((Target("llvm"), tvm.cpu(0)), (IMAGES, device)):
+        made = relay.build(module, target=target)
+        run = graph_executor.GraphModule(made["default"](where))
+        run.run(x=data)
+        got.append(run.get_output(0).numpy())
+    np.testing.assert_allclose(got[1], got[0], rtol=1e-5, atol=1e-6)
+    assert len([a for a in made.tables.arenas if a.texels]) == 2 + 3  # weights; what is read
+
+
 def test_images_beside_a_processor(device):
     """What crosses from one device to the other is memory; between the GPU's kernels are images."""
     rng = np.random.default_rng(5)
