@@ -39,6 +39,9 @@ def test_json_is_what_the_page_holds(tmp_path):
     assert data["flash"]
     assert data["layers"][0]["seconds"] is None
     assert list(tmp_path.iterdir()) == []
+    done = report(DIGITS, "--target", "arm/cortex-m4", "--json", "-o", "page.html", cwd=tmp_path)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert json.loads(page.split('id="data">')[1].split("</script>")[0]) == json.loads(done.stdout)
 
 
 @pytest.mark.parametrize(

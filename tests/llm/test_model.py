@@ -110,6 +110,9 @@ def test_what_caches_hold(parts):
     assert cache_bytes(given.config, 40, "bfloat16") * 2 == cache_bytes(given.config, 40)
     with pytest.raises(ArgumentValueError, match=r"caches is 'int8'.* float16, bfloat16"):
         compile_model(given, "llvm", caches="int8")
+    for wrong in ("q9", "q4_1", "Q4_0"):
+        with pytest.raises(ArgumentValueError, match=rf"quantise is '{wrong}'.* q8_0, q4_0"):
+            compile_model(given, "llvm", quantise=wrong)
 
 
 @pytest.mark.parametrize(("caches", "unit"), [("float16", 2**-10), ("bfloat16", 2**-7)])

@@ -264,6 +264,8 @@ class Model:
                 "loaded does not hold; call slipway.compile(...).report(...), or `slipway report` "
                 "with the model file"
             )
+        page = Path(path)
+        page.absolute().parent.stat()  # before all the work
         arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed=0), **inputs})
         found = make_report(
             self.library, self.name, self.artifact, session=self._session, where=self.where,
@@ -271,7 +273,7 @@ class Model:
             signature=self._signature, inputs=arrays, numbers=numbers,
             quiet=self._quiet,
         )  # fmt: skip
-        return write_page(found, Path(path))
+        return write_page(found, page)
 
     # Files.
 

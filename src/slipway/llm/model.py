@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes, relay
-from slipway.errors import ArgumentValueError, ExecutionError, ModelError, reason_of
+from slipway.errors import ArgumentValueError, ExecutionError, ModelError, did_you_mean, reason_of
 from slipway.llm.config import ModelConfig, from_transformers
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
@@ -147,6 +147,12 @@ def compile_model(
         )
     if rows < 1:
         raise ArgumentValueError(f"rows is {rows}: at least one token is computed at once")
+    blocks = [name for name, kind in FORMATS.items() if kind.encode]
+    if quantise not in ("", *blocks):
+        raise ArgumentValueError(
+            f"quantise is {quantise!r}: weights of floats can be put into blocks of "
+            f"{', '.join(blocks)}.{did_you_mean(quantise, blocks)}"
+        )
     if caches not in ("", *CACHES):
         raise ArgumentValueError(f"caches is {caches!r}: they hold {', '.join(CACHES)}")
     target = Target(target)

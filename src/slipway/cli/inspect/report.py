@@ -98,7 +98,10 @@ def report(
         bool, typer.Option("--limits/--no-limits", help="Measure the device's own limits.")
     ] = True,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print what the page holds, and write no page.")
+        bool,
+        typer.Option(
+            "--json", help="Print what the page holds; the page is written with --output alone."
+        ),
     ] = False,
 ) -> None:
     """Write a page about MODEL on a target: one file that loads nothing from elsewhere.
@@ -119,17 +122,16 @@ def report(
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
     need_file(model)
-    page = output or Path(f"{model.stem}.html")
-    if not as_json:
-        need_output("--output", page, model, inputs)
+    page = output or (None if as_json else Path(f"{model.stem}.html"))
+    need_output("--output", page, model, inputs)
     found = reported(model, target, wanted, options, inputs, numbers, limits)
-    if as_json:
-        print(found.to_json())
-        return
     from slipway.report.page import write_page
 
-    path = write_page(found, page)
-    console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
+    path = write_page(found, page) if page is not None else None
+    if as_json:
+        print(found.to_json())
+    elif path is not None:
+        console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
 
 
 def reported(

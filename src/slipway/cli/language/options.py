@@ -58,7 +58,7 @@ def load(
     """Return the model, compiled where it is not, and loaded where it is to run."""
     from slipway import llm
     from slipway.llm.model import DESCRIPTION, LIBRARY, described
-    from slipway.toolchain.tempdir import tempdir
+    from slipway.toolchain.tempdir import made_whole, tempdir
 
     if target is None and connection.remote is not None and not (model / DESCRIPTION).exists():
         raise OptionError("--target: say what to compile for, as the device is another machine.")
@@ -71,6 +71,7 @@ def load(
         description, tokenizer = described(model)
         return llm.LanguageModel(connection.graph_module(model / LIBRARY), description, tokenizer)
     need_output_folder("--save", save)
+    model.stat()
     with console.step(f"Reading {model}"):
         source = llm.Source.read(model)
     with console.step(f"Compiling {source.name} for {target or NATIVE}"):
@@ -79,6 +80,7 @@ def load(
         )
     with tempdir() as folder:
         kept = folder.path / "model" if save is None else save
-        llm.save(kept, library, description, source.tokenizer)
+        with made_whole(kept):
+            llm.save(kept, library, description, source.tokenizer)
         module = connection.graph_module(kept / LIBRARY)
     return llm.LanguageModel(module, description, source.tokenizer)
