@@ -107,7 +107,6 @@ def test_argument_checks_are_compiled_once_for_a_target(cache_folder, monkeypatc
 
     run = backend._run
     monkeypatch.setattr(backend, "_run", counted)
-    backend._part_object.cache_clear()
     for size in (8, 9):
         module = doubled("c", size)
         assert len(module.get_source("c")) > 10_000, "the text is whole: others compile it"
@@ -118,7 +117,6 @@ def test_argument_checks_are_compiled_once_for_a_target(cache_folder, monkeypatc
             module(x, tvm.nd.array(np.zeros(3, "float32")))
     code, checks, second = compiled
     assert max(code, second) < checks
-    backend._part_object.cache_clear()
 
 
 def test_objects_that_cannot_be_joined_here_hold_all(tmp_path):
