@@ -130,13 +130,16 @@ def qemu():
 @pytest.fixture
 def cache_folder(tmp_path, monkeypatch):
     """An empty cache folder, with the kernel cache on and nothing remembered from before."""
+    from slipway.codegen.c import backend
     from slipway.codegen.llvm import machine
 
     monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
     monkeypatch.delenv("SLIPWAY_KERNEL_CACHE", raising=False)
-    machine.part_object.cache_clear()
+    for part in (machine.part_object, backend._part_object):
+        part.cache_clear()
     yield tmp_path
-    machine.part_object.cache_clear()
+    for part in (machine.part_object, backend._part_object):
+        part.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 
 import kernels
+import numpy as np
 import pytest
 from tests.codegen import test_math, test_numeric
 
 import slipway as tvm
 from slipway import te
+from slipway.codegen.c import backend
 from slipway.codegen.math.table import functions
 from slipway.compiler.emit import build_module
 from slipway.ir import expr as E
@@ -87,3 +89,36 @@ def test_what_is_converted_to_an_integer_is_computed_once():
     schedule[ceiling].compute_inline()
     text = tvm.build(schedule, [x, whole], "c").get_source()
     assert len(re.findall(r"\* 3\.0f", text)) == 1
+
+
+def doubled(target, size=8):
+    a = te.placeholder((size,), name="A")
+    out = te.compute((size,), lambda i: a[i] * 2.0, name="B")
+    return tvm.build(te.create_schedule(out.op), [a, out], target=target)
+
+
+def test_argument_checks_are_compiled_once_for_a_target(cache_folder, monkeypatch):
+    """They are most of a small module: a second one compiles a fraction of the text."""
+    compiled = []
+
+    def counted(command, text, *others):
+        compiled.append(len(text))
+        return run(command, text, *others)
+
+    run = backend._run
+    monkeypatch.setattr(backend, "_run", counted)
+    for size in (8, 9):
+        module = doubled("c", size)
+        assert len(module.get_source("c")) > 10_000, "the text is whole: others compile it"
+        x, y = tvm.nd.array(np.ones(size, "float32")), tvm.nd.array(np.zeros(size, "float32"))
+        module(x, y)
+        assert y.numpy().sum() == 2 * size
+        with pytest.raises(ValueError, match=r"argument 1 \(B\) has shape\[0\] = 3"):
+            module(x, tvm.nd.array(np.zeros(3, "float32")))
+    code, checks, second = compiled
+    assert max(code, second) < checks
+
+
+def test_objects_that_cannot_be_joined_here_hold_all(tmp_path):
+    doubled("c -mtriple=arm64-apple-macos").save(tmp_path / "a.o")
+    assert b"expected" in (tmp_path / "a.o").read_bytes()  # a word of the checks

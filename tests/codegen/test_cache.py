@@ -68,14 +68,20 @@ def test_the_oldest_files_go_first(cache_folder):
 
 def test_c_is_compiled_once(cache_folder, monkeypatch):
     compiled = []
-    run = backend._run
-    monkeypatch.setattr(backend, "_run", lambda *a: compiled.append(1) or run(*a))
+
+    def run(command, text, target, what, suffix):
+        compiled.append(what)
+        return run_compiler(command, text, target, what, suffix)
+
+    run_compiler = backend._run
+    monkeypatch.setattr(backend, "_run", run)
     target = Target("c")
     first = build_module(kernels.vector_add(), target).objects
+    assert compiled == ["generated C", "helpers"]
     assert build_module(kernels.vector_add(), target).objects == first
-    assert compiled == [1]
+    assert compiled == ["generated C", "helpers"]
     build_module(kernels.vector_add(), Target("c -opt-level=1")).object_bytes()
-    assert compiled == [1, 1]
+    assert compiled == ["generated C", "helpers"] * 2
 
 
 def test_the_folder_is_looked_at_once_in_so_many_bytes(cache_folder, monkeypatch):

@@ -1,6 +1,7 @@
 """Kernels that drivers of OpenCL and Vulkan compiled, kept in files for the next process."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,11 +45,23 @@ def kind(request):
     return request.param
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A function from a kind of device to the file that a process left, which was run once."""
+    made = {}
+
+    def find(kind):
+        if kind not in made:
+            (made[kind],) = run(tmp_path_factory.mktemp("first") / "kept", kind)
+        return made[kind]
+
+    return find
+
+
 @pytest.fixture
-def kept(kind, tmp_path):
-    """The file that a process left."""
-    (file,) = run(tmp_path / "kept", kind)
-    return file
+def kept(kind, first, tmp_path):
+    """The test's own copy of the file that a process left, with its times and permissions."""
+    return Path(shutil.copytree(first(kind).parent, tmp_path / "kept")) / first(kind).name
 
 
 def test_a_second_process_reads_what_the_first_kept(kept, kind):

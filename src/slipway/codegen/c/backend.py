@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 from slipway.codegen import cache
-from slipway.codegen.c.module import emit_c
+from slipway.codegen.c.module import calling_checks, emit_c
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.module import emit_part, metadata_json
 from slipway.errors import ToolchainError
@@ -50,7 +52,7 @@ def module_of_c(
         tuple(names),
         entry,
         metadata_json(names, entry, target, compiler),
-        lambda: _with_helpers(c_to_object(text, target), target),
+        lambda: _objects_of(text, target),
         {"c": lambda: text},
     )
 
@@ -63,16 +65,41 @@ def c_to_object(text: str, target: Target) -> bytes:
     return _compile(text, target, (*GENERATED, *STRICT), "generated C")
 
 
-def _with_helpers(code: bytes, target: Target) -> tuple[bytes, ...]:
-    """Return an object, and what it calls of the ARM run-time ABI where nothing else has that.
+def _objects_of(text: str, target: Target) -> tuple[bytes, ...]:
+    """Return the object of a module's C, then those of what it calls.
+
+    The argument checks are most of a small module, and the same in each: of those objects, that of
+    the target is taken, which a library made by LLVM has too.  Formats whose objects cannot be
+    joined here keep all in one.
+    """
+    elf = target.parsed_triple.object_format == "elf"
+    calls = calling_checks(text) if elf and _has_zig() else None
+    if calls is None:
+        return _with_helpers((c_to_object(text, target),), target)
+    return _with_helpers((c_to_object(calls, target), _part("packed", target)), target)
+
+
+def _with_helpers(objects: tuple[bytes, ...], target: Target) -> tuple[bytes, ...]:
+    """Return objects, and what they call of the ARM run-time ABI where nothing else has that.
 
     A library takes nothing from its surroundings; firmware has the functions of its compiler.
     """
     triple = target.parsed_triple
-    if b"__aeabi_" not in code or not (triple.calls_aeabi and triple.loads_libraries):
-        return (code,)
-    text = emit_part("arm", target)
-    return code, _compile(text, target, (*GENERATED, "-Wno-override-module"), "helpers", ".ll")
+    calls = any(b"__aeabi_" in code for code in objects)
+    if not (calls and triple.calls_aeabi and triple.loads_libraries):
+        return objects
+    return *objects, _part("arm", target)
+
+
+def _part(part: str, target: Target) -> bytes:
+    """Return the object of a part of codegen/glue."""
+    text = emit_part(part, target)
+    return _part_object(text, target)
+
+
+@lru_cache(maxsize=16)
+def _part_object(text: str, target: Target) -> bytes:
+    return _compile(text, target, (*GENERATED, "-Wno-override-module"), "helpers", ".ll")
 
 
 def snippet_to_object(text: str, target: Target) -> bytes:
@@ -122,15 +149,20 @@ def _run(command: list[str], text: str, target: Target, what: str, suffix: str) 
         return (Path(folder) / "module.o").read_bytes()
 
 
-def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
+def _has_zig() -> bool:
     try:
-        import ziglang  # noqa: F401
+        return importlib.util.find_spec("ziglang") is not None
     except ImportError:
+        return False
+
+
+def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
+    if not _has_zig():
         cc = shutil.which("cc")
         if cc is None or not target._is_host():
             raise ToolchainError(
                 f"compiling C for {target.triple} needs ziglang: {install_line('compile')}"
-            ) from None
+            )
         return [cc, "-O3", *(flag for flag in flags if "sanitize" not in flag)]
     command = [str(zig_path()), "cc", *flags, "-Wno-unused-command-line-argument"]
     used = sorted({feature for entry in HARDWARE.values() for feature in entry.features})

@@ -76,6 +76,21 @@ def argument_checks() -> str:
     return _ERROR_SLOTS + _file("packed.c")
 
 
+@lru_cache(maxsize=1)
+def _checks_declared() -> str:
+    """Return the types of packed.c, and its functions as another object has them."""
+    types, _, functions = _file("packed.c").partition("/* The message under construction")
+    prototypes = re.findall(r"^static (int slw_\w+\([^;{]*\);)", functions, re.MULTILINE)
+    hidden = '__attribute__((visibility("hidden")))'
+    return types + "".join(f"{hidden} {prototype}\n" for prototype in prototypes)
+
+
+def calling_checks(text: str) -> str | None:
+    """Return generated C that calls the argument checks of another object; None if it has none."""
+    before, checks, after = text.partition(_file("packed.c"))
+    return before + _checks_declared() + after if checks else None
+
+
 def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compiler: str) -> str:
     """Return the C text of `functions` (exported under their names) for `target`."""
     module = CModule(capability_of(target), snippets=c_snippets(functions.values(), target))
