@@ -117,17 +117,16 @@ class _Costs:
         """Whether the sums have registers beside the weights and values that lie in them at a time.
 
         Where each channel is read by itself no loop parts the taps of a line: a value is multiplied
-        by each tap, for another position.  LLVM keeps either the values of a tap for the next one,
-        or the weights of all taps; of one input channel alone it loads those first.
+        by each tap, for another position, and LLVM keeps the values of a tap for the next one.  Of
+        one input channel alone it loads the weights of all taps first.
         """
         if self.kernel[-2] > 1 or self.kernel[-3] == 1:
             return True
-        registers, taps = vector_registers(self.target), self.kernel[-3]
-        sums = tile.rows * tile.vectors
+        registers, sums = vector_registers(self.target), tile.rows * tile.vectors
         if self.kernel[1] == 1:
-            weights = min(tile.vectors * taps, registers // 2)
+            weights = min(tile.vectors * self.kernel[-3], registers // 2)
             return sums + weights + 1 <= registers
-        return sums + min(tile.vectors + tile.rows, tile.vectors * taps + 1) <= registers
+        return sums + tile.vectors + tile.rows <= registers
 
     def of_copy(self) -> float:
         """The steps of tiles over the flattened image, and the copy."""
