@@ -85,7 +85,7 @@ NO_FITS = {
     },
     "lowering/pack_blocks.py": {"MOST_VECTORS": "layouts of packed weights"},
     "lowering/move_activations.py": {"OFFSET": "between signed and unsigned bytes"},
-    "lowering/winograd_choice.py": {"UNIT": "of integers"},
+    "lowering/winograd_choice.py": {"UNIT": "of integers", "FEWEST": "lanes of a vector"},
     "lowering/pack_quantized.py": {"OFFSET": "between signed and unsigned bytes"},
     "lowering/even_shifts.py": {"SIGN": "bits", "MOST": "bits", "UNKNOWN": "a range"},
     "lowering/narrow_rescale.py": {

@@ -70,12 +70,13 @@ class Costs:
     Winograd's algorithm, for a vector of channels:
 
     - `transform_products`: to transform an element in and out takes as long as so many products.
+    - `few_transform_products`: the same where there are fewer channels than `winograd_channels`.
     - `weight_cycles`: to read a float32 of a kernel from beyond the caches.
     - `cold_weight_cycles`, `cold_bytes`: the same of kernels so long that nothing of them stays.
     - `winograd_gain`: the part of the direct way's time from which it is chosen.
     - `winograd_tiles`: with fewer tiles, reading the kernel takes longer than multiplying.
     - `winograd_l2_share`: the part of the second-level cache that a block of tiles may fill.
-    - `winograd_channels`, `winograd_positions`: with fewer, transforms take longer than is saved.
+    - `winograd_channels`, `winograd_positions`: with fewer, transforms take longer, or too long.
 
     Other lowering of graphs:
 
@@ -131,6 +132,7 @@ class Costs:
     far_scores: float = 1.1
 
     transform_products: float = 4.8
+    few_transform_products: float = 9.0
     weight_cycles: float = 0.35
     cold_weight_cycles: float = 0.5
     cold_bytes: int = 8 << 20

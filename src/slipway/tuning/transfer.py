@@ -29,9 +29,7 @@ from slipway.tuning.space import Candidate, Choices, Space, candidate_of
 from slipway.tuning.task import extract_tasks
 
 CLEARLY = 0.97  # of the default's time, or a candidate is not taken
-# The same where no cost model speaks of both, as of layouts that are no one's default.
-CLEARLY_ALONE = 0.8
-CLEARLY_ALIKE = 0.92  # of a layout, beside what the default of this machine takes on the other
+CLEARLY_ALONE = 0.8  # the same where no cost model speaks of both, as of layouts
 TRUSTED = 2.0  # the cost models' correction is at most this, either way
 
 
@@ -93,7 +91,7 @@ class Elsewhere:
             compared.add(target)
             for candidate in task.candidates():
                 score = scores.get(alike(candidate, there))
-                if score is not None and score < CLEARLY_ALIKE * beside:
+                if score is not None and score < CLEARLY_ALONE * beside:
                     found.append(Foretold(task, candidate, score / beside, target))
         found += [f for f in all_foretold(task, self.database) if f.from_target not in compared]
         own = set(() if task.decided is None else task.decided.knobs)

@@ -193,16 +193,17 @@ def test_sums_of_one_input_channel_stay_in_registers(processor, channels, window
 
 
 @pytest.mark.parametrize(
-    ("cpu", "register"), [("znver4", "zmm"), ("znver4", "ymm"), ("znver3", "ymm")]
+    ("cpu", "register", "blocks"),
+    [("znver4", "zmm", 5), ("znver4", "zmm", 1), ("znver4", "ymm", 5), ("znver3", "ymm", 5)],
 )
-def test_taps_of_a_line_leave_registers_for_the_sums(cpu, register):
-    """Of single channels LLVM keeps the values of one tap for the next, or all weights of a line.
+def test_taps_of_a_line_leave_registers_for_the_sums(cpu, register, blocks):
+    """Of single channels LLVM keeps the values of one tap for the next.
 
-    Tiles for which neither has registers spilled a hundred of them in their innermost loop.
+    Tiles that leave no registers for them spilled a hundred of them in their innermost loop.
     """
     lanes = {"zmm": 16, "ymm": 8}[register]
     body = relay.nn.contrib_conv2d_nchwc(
-        var("x", 1, 21, 27, 27, 1), var("w", 5, 21, 5, 5, 1, lanes), 1, (2, 2, 2, 2), 1, 1,
+        var("x", 1, 21, 27, 27, 1), var("w", blocks, 21, 5, 5, 1, lanes), 1, (2, 2, 2, 2), 1, 1,
         data_layout="NCHW1c", kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
     )  # fmt: skip
     function = relay.Function(free_vars(body), body)

@@ -263,7 +263,9 @@ class _AlterLayout(BlockedReaders):
         else:
             tile = winograd_tile(call, self.lanes, core=self.core) if self.winograd else 0
             held = id(call.args[0]) in self.blocked
-            if not tile and not held and self.is_better_plain(call, JoinedGroups(1, out_block)):
+            # What is better plain than on blocks is better than tiles of few channels, too.
+            is_sure = tile and min(kernel.shape[:2]) >= self.costs.winograd_channels
+            if not is_sure and not held and self.is_better_plain(call, JoinedGroups(1, out_block)):
                 return None
         if tile:
             if in_block < 4:  # transforms work on vectors of channels

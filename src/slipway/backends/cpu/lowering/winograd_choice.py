@@ -15,6 +15,7 @@ from slipway.relay.open_dims import has_open
 from slipway.target.cores import Core, core_of
 from slipway.transform.graph.precision.widen_products import has_known_weight
 
+FEWEST = 4  # channels: transforms work on vectors of them
 UNIT = 64  # costs in integers have it for one product
 
 
@@ -61,11 +62,13 @@ def winograd_costs(
         and tuple(attrs.strides) == (1, 1)
         and tuple(attrs.dilation) == (1, 1)
         and has_known_weight(call)
-        and min(kernel.shape[:2]) >= costs.winograd_channels
+        and min(kernel.shape[:2]) >= FEWEST
     ):
         return None
     # Multiply-adds for each element of a tile, which is transformed for its channels alone.
-    each = 1 + costs.transform_products * sum(1 / channels for channels in kernel.shape[:2])
+    is_few = min(kernel.shape[:2]) < costs.winograd_channels
+    transform = costs.few_transform_products if is_few else costs.transform_products
+    each = 1 + transform * sum(1 / channels for channels in kernel.shape[:2])
 
     def reading(elements: int) -> float:
         kernel_bytes = 4 * elements * kernel.shape[0] * kernel.shape[1]

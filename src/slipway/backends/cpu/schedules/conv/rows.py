@@ -116,18 +116,18 @@ class _Costs:
     def fits(self, tile: Tile) -> bool:
         """Whether the sums have registers beside the weights and values that lie in them at a time.
 
-        Where each channel is read by itself no loop parts the taps of a line: a value is multiplied
-        by each tap, for another position.  LLVM keeps either the values of a tap for the next one,
-        or the weights of all taps; of one input channel alone it loads those first.
+        Where each channel is read by itself no loop parts the taps of a line.  Of few taps, and of
+        one input channel alone, LLVM loads the weights of all first; else it keeps the values of a
+        tap, which the next one multiplies for other positions.
         """
-        if self.kernel[-2] > 1 or self.kernel[-3] == 1:
+        channels, *_, taps, block, _ = self.kernel[1:]
+        if block > 1 or taps == 1:
             return True
-        registers, taps = vector_registers(self.target), self.kernel[-3]
-        sums = tile.rows * tile.vectors
-        if self.kernel[1] == 1:
-            weights = min(tile.vectors * taps, registers // 2)
-            return sums + weights + 1 <= registers
-        return sums + min(tile.vectors + tile.rows, tile.vectors * taps + 1) <= registers
+        registers, sums = vector_registers(self.target), tile.rows * tile.vectors
+        if channels > 1 and taps >= self.target.core.costs.row_steps:
+            return sums + tile.vectors + tile.rows <= registers
+        weights = min(tile.vectors * taps, registers // 2)
+        return sums + weights + 1 <= registers
 
     def of_copy(self) -> float:
         """The steps of tiles over the flattened image, and the copy."""
