@@ -8,16 +8,18 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
+from slipway.backends.choices import key_of
 from slipway.target import Target
 from slipway.target.host import host_cpu
 from slipway.tuning import transfer_measured
 from slipway.tuning.database import Database
+from slipway.tuning.layout_search import LayoutSearch
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import Measured
 from slipway.tuning.runner import LocalRunner
 from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
-from slipway.tuning.transfer import foretold, records_foretold
+from slipway.tuning.transfer import Elsewhere, alike, foretold, records_foretold, transfer
 
 SMALL = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53")
 LARGE = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
@@ -155,3 +157,107 @@ def test_what_is_slower_here_is_not_taken(model, tmp_path):
     assert into.records() == []
     assert done.whole is None
     assert len(into) >= 1  # the trial is kept
+
+
+AVX2, AVX512 = Target("llvm -mcpu=znver3"), Target("llvm -mcpu=znver4")
+
+
+def layer(kernel, channels, filters, side=27):
+    data, weight = (1, channels, side, side), (filters, channels, kernel, kernel)
+    x, w = relay.var("x", shape=data), relay.var("w", shape=weight)
+    conv = relay.nn.conv2d(x, w, padding=(kernel // 2,) * 2, kernel_size=(kernel, kernel))
+    module = tvm.IRModule.from_expr(relay.Function([x, w], conv))
+    return module, {"w": np.ones(weight, "float32")}
+
+
+def layouts_of(model, *targets):
+    return [extract_layouts(model[0], t, model[1])[0] for t in targets]
+
+
+def blocked(read, written):
+    return candidate_of("blocked", {"read": read, "written": written})
+
+
+def test_a_layout_says_what_the_default_is():
+    for kernel, channels, filters in ((5, 32, 32), (5, 3, 64)):
+        there, here = layouts_of(layer(kernel, channels, filters), AVX2, AVX512)
+        assert there.decided == blocked(min(8, 32 if channels == 32 else 1), 8)
+        assert here.decided == blocked(16 if channels == 32 else 1, 16)
+    few, _ = layouts_of(layer(3, 20, 6), AVX2, AVX512)
+    assert few.decided.strategy in few.space.values
+    forced = {"layout:nn.conv2d": {"strategy": "plain"}}
+    with tvm.transform.PassContext(opt_level=3, config={"schedules.force": forced}):
+        (told,) = layouts_of(layer(5, 32, 32), AVX2)
+    assert told.decided is None
+
+
+def test_a_layout_is_one_of_as_many_channels_where_blocks_may_be_so_wide():
+    there, here = layouts_of(layer(5, 32, 32), AVX2, AVX512)
+    assert alike(blocked(16, 16), there) == blocked(8, 8)
+    assert alike(blocked(4, 16), there) == blocked(4, 8)
+    assert alike(blocked(1, 8), there) == blocked(1, 8)
+    assert alike(blocked(1, 4), here) == blocked(1, 4)
+    assert alike(candidate_of("plain", {}), there) == candidate_of("plain", {})
+    assert alike(candidate_of("panels", {"units": 64}), there) is None
+
+
+def kept(database, task, scores):
+    for candidate, score in scores.items():
+        verified = candidate if score < 1 else None
+        database.add(task, "a", [Measured(candidate, [score], score)], verified=verified)
+
+
+def test_what_is_the_default_there_and_faster_than_what_is_here_is_taken(tmp_path):
+    """The other machine's default is no record, and says most where this one's is another."""
+    model = layer(5, 21, 33)
+    there, here = layouts_of(model, AVX2, AVX512)
+    there.decided, here.decided = candidate_of("plain", {}), blocked(1, 16)
+    for beside, taken in ((1.3, True), (1.02, False), (None, False)):
+        database = Database(tmp_path / f"{beside}.sqlite")
+        kept(
+            database,
+            there,
+            {blocked(8, 8): 1.5} | ({} if beside is None else {blocked(1, 8): beside}),
+        )
+        elsewhere = Elsewhere(*model, database)
+        elsewhere._known[str(AVX2)] = {key_of(there.problem)[:-1]: there}
+        found = elsewhere.foretold(here)
+        assert [f.candidate for f in found] == ([candidate_of("plain", {})] if taken else [])
+        if taken:
+            assert found[0].score == pytest.approx(1 / 1.3)
+            assert found[0].from_target == str(AVX2)
+
+
+def test_a_winner_there_is_held_against_the_default_here(tmp_path):
+    model = layer(5, 32, 32)
+    there, here = layouts_of(model, AVX2, AVX512)
+    database, into = Database(tmp_path / "t.sqlite"), Database(tmp_path / "i.sqlite")
+    kept(database, there, {blocked(1, 8): 0.8, blocked(4, 8): 0.95, blocked(8, 4): 1.4})
+    found = [f.candidate for f in Elsewhere(*model, database).foretold(here)]
+    assert found == [blocked(1, 16), blocked(1, 8)]  # 16 are what the default takes
+    taken = transfer(model[0], AVX512, model[1], database, into)
+    assert [c.candidate for c in taken] == found[:1]
+    assert into.best(here).candidate == found[0]
+
+
+def test_a_trial_beside_a_winner_is_kept_beside_the_default(tmp_path):
+    """Later layouts are timed beside the best so far, and their scores are over the default."""
+    (task,) = layouts_of(layer(5, 32, 32), AVX2)
+    database = Database(tmp_path / "t.sqlite")
+    kept_score, later = 0.5, blocked(4, 8)
+    database.add(
+        task, "local", [Measured(blocked(1, 8), [1.0], kept_score)], verified=blocked(1, 8)
+    )
+
+    class Bench:
+        runner = LocalRunner()
+
+        def build(self, choices):
+            return tmp_path / "-".join(str(c) for _, c in choices)
+
+        def times(self, paths, rounds):
+            return {c: [3.0 if c == later else 2.0] * rounds for c in paths}
+
+    search = LayoutSearch([task], database, Bench())
+    search.attempt(task, [later])
+    assert database.measured(task)[later] == pytest.approx(0.75)

@@ -151,6 +151,15 @@ class Database:
         latest = {(text, where): score for text, score, where in rows}
         return [(self._candidate(text), score, where) for (text, where), score in latest.items()]
 
+    def targets(self) -> list[str]:
+        """Return the targets of all tasks."""
+        return [str(row[0]) for row in self._rows("select distinct target from task order by 1")]
+
+    def measured(self, task: KeptTask) -> dict[Candidate, float]:
+        """Return the scores of a task's candidates on any device, verified or not; the last one."""
+        rows = self._rows(f"{_TRIAL} where task = ? and kind = '' order by number", (task.key,))
+        return {trial.candidate: trial.score for trial in map(self._trial, rows)}
+
     def keep_loops(self, task: KeptTask, described: Mapping[Candidate, Sequence[float]]) -> None:
         """Keep what the loops of candidates are like, for searches of other tasks to learn from."""
         rows = [(task.key, c.text, json.dumps(list(row))) for c, row in described.items()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,8 @@ class LayoutSearch:
             return 0
         measured = errors + self._measured(paths, present, ROUNDS)
         trials = [m for m in measured if m.candidate != present]
-        self.database.add(task, self.device, trials)
+        beside = self._score_of(task)  # what is timed beside is the best so far, not the default
+        self.database.add(task, self.device, [replace(m, score=beside * m.score) for m in trials])
         won = self._crown(task, present, paths, trials)
         self.fruitless[task.key] = 0 if won else self.fruitless[task.key] + 1
         return made

@@ -26,11 +26,15 @@ from slipway.tuning.space import Candidate, Choices, candidate_of
 
 @dataclass(eq=False)
 class LayoutTask:
-    """One convolution or product of a model; `weight` is how often the model has it."""
+    """One convolution or product of a model; `weight` is how often the model has it.
+
+    `decided` is what the default is, by the other candidates' names.
+    """
 
     problem: Problem
     values: LayoutSpace
     weight: int = 1
+    decided: Candidate | None = None
 
     @cached_property
     def space(self) -> Choices:
@@ -81,7 +85,8 @@ def extract_layouts(
     with layouts_met() as met:
         kernel_graph(module, compile_target(target), params)
     for each in met:
-        task = LayoutTask(each.problem, each.space)
+        decided = None if each.decided is None else candidate_of(*each.decided)
+        task = LayoutTask(each.problem, each.space, decided=decided)
         if task.key in found:
             found[task.key].weight += 1
         else:

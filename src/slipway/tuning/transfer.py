@@ -4,6 +4,9 @@ Kernels of one problem have the same strategies on related processors, and what 
 how much faster each is than the default there.  That is corrected by the two machines' cost models:
 by how a candidate is to its default on the one, over how it is on the other.  What is not clearly
 faster than the default is left.
+
+A layout is compared with what this machine's default is there (`alike`), which need not be the
+default there: that it is faster than another default says nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +23,15 @@ from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.database import Database, KeptTask
-from slipway.tuning.layouts import extract_layouts
+from slipway.tuning.layouts import LayoutTask, extract_layouts
 from slipway.tuning.measure import Measured
-from slipway.tuning.space import Candidate, Choices, Space
+from slipway.tuning.space import Candidate, Choices, Space, candidate_of
 from slipway.tuning.task import extract_tasks
 
 CLEARLY = 0.97  # of the default's time, or a candidate is not taken
-# The same where no cost model speaks of both, as of layouts: 0.86 on AVX2 was 1.22 with AVX-512.
+# The same where no cost model speaks of both, as of layouts that are no one's default.
 CLEARLY_ALONE = 0.8
+CLEARLY_ALIKE = 0.92  # of a layout, beside what the default of this machine takes on the other
 TRUSTED = 2.0  # the cost models' correction is at most this, either way
 
 
@@ -62,6 +66,84 @@ def all_foretold(task: Any, database: Database) -> list[Foretold]:
     return sorted(found.values(), key=lambda choice: choice.score)
 
 
+class Elsewhere:
+    """The layouts of a model on the targets that a database has trials of."""
+
+    def __init__(
+        self, module: IRModule, params: Mapping[str, Any] | None, database: Database
+    ) -> None:
+        self.module, self.params, self.database = module, params, database
+        self._known: dict[str, dict[tuple[str, ...], LayoutTask]] = {}
+
+    def foretold(self, task: LayoutTask) -> list[Foretold]:
+        """Return the layouts that are expected to be clearly faster than the default, best first.
+
+        Those that were measured beside what the default is; else as `all_foretold` says.
+        """
+        found: list[Foretold] = []
+        compared: set[str] = set()
+        for target in self.database.targets():
+            there = None if target == str(task.problem.target) else self._of(task, target)
+            if there is None or there.decided is None or task.decided is None:
+                continue
+            scores = self._scores(there)
+            beside = scores.get(alike(task.decided, there))
+            if beside is None:
+                continue
+            compared.add(target)
+            for candidate in task.candidates():
+                score = scores.get(alike(candidate, there))
+                if score is not None and score < CLEARLY_ALIKE * beside:
+                    found.append(Foretold(task, candidate, score / beside, target))
+        found += [f for f in all_foretold(task, self.database) if f.from_target not in compared]
+        own = set(() if task.decided is None else task.decided.knobs)
+        best: dict[Candidate, Foretold] = {}
+        # Of several that are one there, what is most like the default here: it knows the widths.
+        for choice in sorted(found, key=lambda f: (f.score, -len(own & {*f.candidate.knobs}))):
+            best.setdefault(choice.candidate, choice)
+        return list(best.values())
+
+    def _of(self, task: LayoutTask, target: str) -> LayoutTask | None:
+        """Return the layout of the same operator on another target."""
+        if target not in self._known:
+            try:
+                layouts = extract_layouts(self.module, Target(target), self.params)
+            except SlipwayError:
+                layouts = []  # a target that this version does not know any more
+            self._known[target] = {key_of(t.problem)[:-1]: t for t in layouts}
+        return self._known[target].get(key_of(task.problem)[:-1])
+
+    def _scores(self, there: LayoutTask) -> dict[Candidate | None, float]:
+        """Return how long layouts take there, over the default.
+
+        One that was never verified counts as no faster than the default, which is right.
+        """
+        assert there.decided is not None
+        best = self.database.best(there)
+        right = None if best is None else best.candidate
+        scores: dict[Candidate | None, float] = {
+            c: s if c == right else max(1.0, s) for c, s in self.database.measured(there).items()
+        }
+        return {there.decided: 1.0} | scores
+
+
+def alike(candidate: Candidate, there: LayoutTask) -> Candidate | None:
+    """Return what a layout is on another machine: of as many channels, where blocks may be so wide.
+
+    Else of the widest: two blocks of one vector are one block of two.  None where there is none.
+    """
+    legal = there.space.values.get(candidate.strategy)
+    if legal is None:
+        return None
+    knobs = dict(candidate.knobs)
+    for name in ("written", "units", "read"):
+        if name in knobs and name in legal:
+            knobs[name] = max((n for n in legal[name] if n <= knobs[name]), default=0)
+    if any(knobs.get(name) not in values for name, values in legal.items()):
+        return None
+    return candidate_of(candidate.strategy, knobs)
+
+
 def transfer(
     module: IRModule,
     target: Target,
@@ -75,8 +157,9 @@ def transfer(
     "foretold": they were verified elsewhere, and no time of this target is known.
     """
     found: list[Foretold] = []
+    elsewhere = Elsewhere(module, params, database)
     for task in extract_layouts(module, target, params):
-        _keep(foretold(task, database), into, found)
+        _keep(next(iter(elsewhere.foretold(task)), None), into, found)
     with into:
         kernels = extract_tasks(module, target, params)
     for kernel in kernels:

@@ -23,7 +23,7 @@ from slipway.tuning.model_bench import ModelBench, is_timed_whole
 from slipway.tuning.runner import Runner, at_work
 from slipway.tuning.search import TaskSearch, kernel_errors
 from slipway.tuning.task import extract_tasks
-from slipway.tuning.transfer import Foretold, all_foretold
+from slipway.tuning.transfer import Elsewhere, Foretold, all_foretold
 from slipway.tuning.whole_model import WholeModel, check_model
 
 MOST = 3  # choices of one task that are tried
@@ -55,7 +55,8 @@ def transfer_measured(
         path = Path(folder.path)
         with at_work("trying another machine's choices"):
             with ModelBench(module, target, params or {}, runner, path) as bench:
-                tried = _try_layouts(layouts, database, into, bench)
+                elsewhere = Elsewhere(module, params, database)
+                tried = _try_layouts(layouts, elsewhere, into, bench)
             with into:
                 kernels = extract_tasks(module, target, params)
             for task in kernels:
@@ -71,11 +72,11 @@ def transfer_measured(
 
 
 def _try_layouts(
-    layouts: list[LayoutTask], database: Database, into: Database, bench: ModelBench
+    layouts: list[LayoutTask], elsewhere: Elsewhere, into: Database, bench: ModelBench
 ) -> list[Foretold]:
     search, tried = LayoutSearch(layouts, into, bench), []
     for task in sorted(layouts, key=lambda task: -task.weight):
-        choices = all_foretold(task, database)[:MOST]
+        choices = elsewhere.foretold(task)[:MOST]
         with layout_errors(search, task):
             search.attempt(task, [c.candidate for c in choices])
         tried += choices

@@ -10,11 +10,12 @@ from kernel_check import run, var
 import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.schedules.conv import rows as conv_rows
-from slipway.backends.cpu.schedules.conv.halo import taps_inside
 from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir import stmt as S
 from slipway.ir.visit import walk
+from slipway.relay.analysis import free_vars
+from slipway.relay.ops.nn.windows import taps_inside
 from slipway.target import Target
 
 # Size of the image, window, strides, dilation, padding (top, left, bottom, right).
@@ -130,6 +131,38 @@ def test_rows_are_chosen_where_they_fill_a_tile(size, filters, expected):
     assert found.implementation == f"conv2d_nchwc.{expected}"
 
 
+def plain_conv(channels, size, window, strides, dilation, padding, lanes=16):
+    """A convolution of plain channels, which no block divides."""
+    data = var("x", 1, channels, *size, 1)
+    kernel = var("w", 2, channels, *window, 1, lanes)
+    return relay.nn.contrib_conv2d_nchwc(
+        data, kernel, strides, padding, dilation, data_layout="NCHW1c",
+        kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("processor", "lanes"), [("skylake-avx512", 16), ("haswell", 8)])
+@pytest.mark.parametrize(
+    ("channels", "size", "window", "strides", "dilation", "padding", "expected"),
+    [
+        (33, (14, 14), (3, 3), 1, 2, (4, 4, 4, 4), "rows"),
+        (65, (14, 20), (3, 3), 3, 3, (6, 6, 6, 6), "rows"),
+        (17, (20, 20), (3, 3), 1, 4, (4, 4, 4, 4), "rows"),
+        (33, (14, 14), (3, 3), 1, 1, (0, 0, 0, 0), "direct"),  # nothing is copied
+    ],
+)
+def test_plain_channels_are_read_where_they_lie(
+    processor, lanes, channels, size, window, strides, dilation, padding, expected
+):
+    body = plain_conv(channels, size, window, strides, dilation, padding, lanes)
+    target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={processor}"
+    function = body.as_function().with_attr("Primitive", 1)
+    found = schedule_primitive(function, Target(target))
+    assert found.implementation == f"conv2d_nchwc.{expected}"
+    if lanes == 8:
+        assert run(body, target) == f"conv2d_nchwc.{expected}"
+
+
 @pytest.mark.parametrize("kernel", [1, 2, 3, 7])
 @pytest.mark.parametrize("stride", [1, 2, 5])
 @pytest.mark.parametrize("dilation", [1, 2, 6])
@@ -157,3 +190,24 @@ def test_sums_of_one_input_channel_stay_in_registers(processor, channels, window
     text = relay.build(module, target=f"llvm -mcpu={processor}").get_lib().get_source("asm")
     assert "vfmadd" in text
     assert not re.findall(r".*mov.*[yz]mm.*\(%rsp\)|.*mov.*\(%rsp\).*[yz]mm.*", text)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "register"), [("znver4", "zmm"), ("znver4", "ymm"), ("znver3", "ymm")]
+)
+def test_taps_of_a_line_leave_registers_for_the_sums(cpu, register):
+    """Of single channels LLVM keeps the values of one tap for the next, or all weights of a line.
+
+    Tiles for which neither has registers spilled a hundred of them in their innermost loop.
+    """
+    lanes = {"zmm": 16, "ymm": 8}[register]
+    body = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 21, 27, 27, 1), var("w", 5, 21, 5, 5, 1, lanes), 1, (2, 2, 2, 2), 1, 1,
+        data_layout="NCHW1c", kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
+    )  # fmt: skip
+    function = relay.Function(free_vars(body), body)
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(tvm.IRModule.from_expr(function), Target(f"llvm -mcpu={cpu}"))
+    text = lib.get_lib().get_source("asm")
+    spilled = re.findall(rf"%{register}\d+, -?\d*\(%r[sb]p\)", text)
+    assert len(spilled) <= 24, len(spilled)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.layout_choice import best_block, row_block
+from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
+from slipway.target import Target
 
 RNG = np.random.default_rng(0)
 
@@ -62,6 +65,51 @@ def layouts(function):
 )  # fmt: skip
 def test_a_block_is_chosen_for_the_fewest_vectors(channels, lanes, block):
     assert best_block(channels, lanes) == block
+
+
+def test_two_half_vectors_begin_at_once_where_a_whole_one_fills_the_units():
+    """Three halves are less than two whole ones; of whole ones the fewest instructions."""
+    zen4, skylake = (Target(f"llvm -mcpu={cpu}").core for cpu in ("znver4", "skylake-avx512"))
+    for channels, block in ((24, 8), (33, 8), (66, 8), (32, 16), (11, 16), (40, 8), (8, 8), (4, 4)):
+        assert best_block(channels, 16, zen4) == block
+        assert best_block(channels, 16, skylake) == best_block(channels, 16)
+
+
+def convolution(channels, filters, side):
+    data = relay.var("data", shape=(1, channels, side, side))
+    weight = relay.const(np.ones((filters, channels, 5, 5), "float32"))
+    return data, relay.nn.conv2d(data, weight, strides=(2, 2), padding=(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("side", "by_channel", "layout"),
+    [(28, False, "NCHW8c"), (28, True, "NCHW16c"), (400, False, "NCHW16c")],
+)
+def test_half_vectors_are_for_products_of_cached_images(side, by_channel, layout):
+    """Filters of each channel by itself wait for loads, and so do images from beyond the caches."""
+    data, out = convolution(24, 24, side)
+    if by_channel:
+        weight = relay.const(np.ones((24, 1, 3, 3), "float32"))
+        out = relay.nn.conv2d(relay.nn.relu(out), weight, padding=(1, 1), groups=24)
+    module = tvm.IRModule.from_expr(relay.Function([data], out))
+    with tvm.transform.PassContext(opt_level=3):
+        graph = kernel_graph(module, Target("llvm -mcpu=znver4"), {})
+    found = {e.attrs.out_layout for f in graph.kernels.values() for e in post_order(f)
+             if isinstance(e, relay.Call) and "conv" in getattr(e.op, "name", "")}  # fmt: skip
+    assert found == {layout}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "groups", "read"), [(5, 1, "1i"), (3, 1, "2i"), (1, 1, "1i"), (5, 2, "2i")]
+)
+def test_blocks_of_two_channels_are_for_short_windows(kernel, groups, read):
+    """All taps of a long line are unrolled: with two channels of each the sums lose registers."""
+    data = relay.var("data", shape=(1, 22 * groups, 14, 14))
+    weight = relay.const(np.ones((16 * groups, 22, kernel, kernel), "float32"))
+    out = relay.nn.conv2d(data, weight, strides=(2, 2), padding=(kernel // 2,) * 2, groups=groups)
+    made = alter_layout(relay.Function([data], out), 8, winograd=True)
+    found = [c.attrs.kernel_layout for c in calls(made) if c.op.name.endswith("nchwc")]
+    assert [read in layout for layout in found] == [True], found
 
 
 @pytest.mark.parametrize(

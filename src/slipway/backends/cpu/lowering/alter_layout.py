@@ -42,8 +42,8 @@ from slipway.backends.cpu.lowering.layout_choice import (
     filled_block,
     row_block,
 )
-from slipway.backends.cpu.lowering.layout_wish import LayoutWish
-from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_in
+from slipway.backends.cpu.lowering.layout_wish import LayoutWish, note_layout
+from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_by_channel, read_in
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import (
     WinogradCosts,
@@ -114,6 +114,7 @@ class _AlterLayout(BlockedReaders):
         self.panel_units = panel_units
         self.readers: dict[int, int] = {}
         self.read_in: dict[int, tuple[bool, bool]] = {}
+        self.read_by_channel: set[int] = set()
         self.rules: dict[str, Callable[[Call], Blocked | Expr | None]] = {
             **dict.fromkeys(_CONVS, self.conv),
             "nn.dense": self.dense,
@@ -123,11 +124,13 @@ class _AlterLayout(BlockedReaders):
     def run(self, function: Function) -> Function:
         self.readers = use_counts(function)
         self.read_in = read_in(function, self.rules.keys() - {"nn.dense"})
+        self.read_by_channel = read_by_channel(function)
         for expr in post_order(function, into_functions=False):
             if expr is function:
                 break
             if isinstance(expr, Call) and isinstance(expr.op, Op):
                 result = self.visit_call(expr)
+                note_layout(expr, result.expr if isinstance(result, Blocked) else result)
                 if isinstance(result, Blocked):
                     self.blocked[id(expr)] = result
                     continue
@@ -209,9 +212,21 @@ class _AlterLayout(BlockedReaders):
         if held is not None:
             return held.block
         block = 1 if channels < 4 else block_size(channels, self.lanes)
-        # A window of one reads each value once: blocks of two are not worth their copy.
-        window = prod(call.args[1].tensor_type.shape[2:])
-        return 1 if block == 2 and window == call.attrs.groups == 1 else block
+        # A window of one reads each value once: blocks of two are not worth their copy.  Nor where
+        # all taps of a line are unrolled: two channels of each need twice the registers.
+        window = call.args[1].tensor_type.shape[2:]
+        is_single = prod(window) == call.attrs.groups == 1
+        is_line = call.attrs.groups == 1 and window[-1] >= self.costs.row_steps
+        return 1 if block == 2 and (is_single or is_line) else block
+
+    def best_block(self, channels: int, data: TensorType, is_whole: bool = False) -> int:
+        """The block of `channels` beside `data`; `is_whole`: of whole vectors, however few fill it.
+
+        So it is with an image from beyond the second-level cache, of which each position that a
+        tile takes is a line, and where each channel has a filter of its own: those wait for loads.
+        """
+        is_cached = self.core is not None and usual(data.size_bytes) <= self.core.l2_bytes
+        return best_block(channels, self.lanes, self.core if is_cached and not is_whole else None)
 
     def is_better_plain(self, call: Call, joined: JoinedGroups) -> bool:
         """Whether a convolution, whose groups would be `joined` so, stays on its plain data."""
@@ -240,7 +255,8 @@ class _AlterLayout(BlockedReaders):
         stays = prod(kernel.shape[2:]) == 1 and id(call.args[0]) in self.blocked
         if wish is None and not stays and few_filters(call.attrs, data, kernel, self.lanes):
             return None
-        out_block = max(4, best_block(kernel.shape[0], self.lanes))
+        by_channel = id(call) in self.read_by_channel
+        out_block = max(4, self.best_block(kernel.shape[0], data, is_whole=by_channel))
         in_block = self.block_of_data(call)
         if wish is not None:
             in_block, out_block, tile = wish.read or in_block, wish.written or out_block, wish.tile
@@ -251,7 +267,7 @@ class _AlterLayout(BlockedReaders):
                 return None
         if tile:
             if in_block < 4:  # transforms work on vectors of channels
-                in_block = best_block(data.shape[1], self.lanes)
+                in_block = self.best_block(data.shape[1], data)
             layouts = self.layouts(call, in_block, in_block, out_block)
             costs = small_is_direct(call, self.lanes, tile, self.core) if wish is None else None
             return self.winograd_conv(call, layouts, tile, costs)

@@ -9,7 +9,7 @@ from slipway.relay.dims import lower_bound
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
-    pass
+    from slipway.target.cores import Core
 
 
 def few_filters(attrs: Any, data: TensorType, kernel: TensorType, lanes: int) -> bool:
@@ -32,16 +32,22 @@ def block_size(channels: int, lanes: int) -> int:
     return block
 
 
-def best_block(channels: int, lanes: int) -> int:
+def best_block(channels: int, lanes: int, core: Core | None = None) -> int:
     """Return the block, at most `lanes`, in which `channels` take the fewest vectors.
 
-    A vector of few lanes takes as long as one of many; of equals, the smaller block.  1 for fewer
-    channels than the smallest vector has.
+    A vector of few lanes takes as long as one of many; of equals, the smaller block.  Where one
+    whole vector fills the units of `core`, two halves begin in a cycle: 24 channels take three
+    halves and not two vectors of 16.  1 for fewer channels than the smallest vector has.
     """
     if channels < 4:
         return block_size(channels, lanes)
-    sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
-    return min(sizes, key=lambda b: (-(-channels // b), b))
+    alike = lanes // 2 if core is not None and core.fma_bits <= 32 * lanes else lanes
+
+    def taken(block: int) -> tuple[int, int, int]:
+        vectors = -(-channels // block)
+        return vectors * max(block, alike), vectors, block
+
+    return min((b for b in (4, 8, 16, 32, 64) if b <= lanes), key=taken)
 
 
 def row_block(units: int, widest: int) -> int:

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from slipway.backends.choices import LAYOUT, forced_for
 from slipway.backends.strategy import Problem
 from slipway.errors import ScheduleError, did_you_mean
-from slipway.relay.expr import Call, Constant
+from slipway.relay.expr import Call, Constant, Expr, Op
+from slipway.relay.layout import parse_layout
+from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.graph.precision.widen_products import has_known_weight
 
@@ -41,12 +43,18 @@ class LayoutWish:
         return self.strategy == "plain"
 
 
-@dataclass(frozen=True)
+@dataclass
 class LayoutProblem:
-    """An operator that the layout pass met, and what could be wanted of it."""
+    """An operator that the layout pass met, and what could be wanted of it.
+
+    `decided` is what the pass made of it by itself: a strategy with its knobs, None where it was
+    told.
+    """
 
     problem: Problem
     space: LayoutSpace
+    call: Call
+    decided: tuple[str, dict[str, int]] | None = None
 
 
 _MET: ContextVar[list[LayoutProblem] | None] = ContextVar("met by the layout pass", default=None)
@@ -77,12 +85,40 @@ def layout_wish(call: Call, target: Target | None, lanes: int, winograd: bool) -
     space = layout_space(call, lanes, winograd)
     met = _MET.get()
     if met is not None and len(space) > 1:
-        met.append(LayoutProblem(problem, space))
+        met.append(LayoutProblem(problem, space, call))
     forced = forced_for(problem)
     if forced is None:
         return None
     _check(problem, forced.strategy, forced.knobs, space)
     return LayoutWish(forced.strategy, **forced.knobs)
+
+
+def note_layout(call: Call, made: Expr | None) -> None:
+    """Be told what the layout pass made of a call: an expression on blocks, None for nothing."""
+    met = _MET.get()
+    for layout in met or ():
+        if layout.call is call and forced_for(layout.problem) is None:
+            layout.decided = _decided(layout.space, made)
+
+
+def _decided(space: LayoutSpace, made: Expr | None) -> tuple[str, dict[str, int]]:
+    """Return what an expression is by the words of a wish."""
+    for expr in reversed(list(post_order(made))) if made is not None else ():
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        if expr.op.name == "nn.contrib_dense_pack":
+            return "panels", {"units": expr.args[1].tensor_type.shape[-1]}
+        if "_conv" not in expr.op.name or "contrib" not in expr.op.name:
+            continue
+        blocks = [parse_layout(text) for text in (expr.attrs.data_layout, expr.attrs.out_layout)]
+        read, written = (layout.block_of("C") for layout in blocks)
+        knobs = {"read": read, "written": written}
+        strategy = "winograd" if "winograd" in expr.op.name else "blocked"
+        if strategy == "winograd":
+            knobs["tile"] = expr.args[1].tensor_type.shape[2] - 2  # its kernels are transformed
+        known = space.get(strategy, {})
+        return strategy, {name: value for name, value in knobs.items() if name in known}
+    return "plain", {}
 
 
 def layout_space(call: Call, lanes: int, winograd: bool) -> LayoutSpace:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from slipway.backends.cpu.tile import choose_tile, fma
 from slipway.backends.strategy import Problem, strategies
@@ -95,3 +96,23 @@ def read_in(function: Function, takers: Container[str]) -> dict[int, tuple[bool,
             for child in children(expr):
                 read(child, *own)
     return found
+
+
+def read_by_channel(function: Function) -> set[int]:
+    """Return the ids of values that convolutions of each channel by itself read.
+
+    Those that read what pointwise operators make of a value read the value.
+    """
+    found: set[int] = set()
+    for expr in reversed(list(post_order(function, into_functions=False))):
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        if expr.op.name.startswith("nn.conv") and 1 < expr.attrs.groups == _channels(expr):
+            found.add(id(expr.args[0]))
+        elif id(expr) in found and op_registry.is_pointwise(expr):
+            found.update(map(id, children(expr)))
+    return found
+
+
+def _channels(conv: Call) -> Any:
+    return conv.args[0].tensor_type.shape[1] if conv.args[0].tensor_type.rank > 1 else 0

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.state_updates import is_reshape, updates_in_place
 from slipway.backends.primitive import schedule_primitive
+from slipway.backends.size_versions import in_versions
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -37,6 +39,8 @@ from slipway.relay.visit import post_order
 from slipway.transform.graph.fuse_ops import fuse_ops
 
 if TYPE_CHECKING:
+    from slipway.backends.strategy import Knobs
+    from slipway.ir.function import PrimFunc
     from slipway.target import Target
 
 
@@ -169,8 +173,7 @@ class InlinedKernels:
                 buffer = self._buffers.get((id(call), number))
                 outs.append(buffer or self.temporary(type_.shape, type_.dtype))
         self.values[id(call)] = outs
-        kernel = schedule_primitive(function, self.target)
-        lowered = te.lower(kernel.schedule, list(kernel.args))
+        lowered = in_versions(function, self.target, partial(_lowered, self.target))
         views = dict(zip((b for _, b in lowered.buffer_map), (*arguments, *outs), strict=True))
         return [*told, _with_buffers(lowered.body, views)]
 
@@ -195,6 +198,11 @@ class InlinedKernels:
             raise two_values(str(variable))
         number = E.BufferLoad(count, tuple(ops.const(0, "int32") for _ in count.shape))
         return [SizeTold(number, variable, low, high, message)]
+
+
+def _lowered(target: Target, function: Function, knobs: Knobs | None = None) -> PrimFunc:
+    kernel = schedule_primitive(function, target, knobs)
+    return te.lower(kernel.schedule, list(kernel.args))
 
 
 def _filled(buffer: Buffer, value: Constant) -> S.Stmt:
