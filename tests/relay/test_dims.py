@@ -9,7 +9,16 @@ from slipway import ir, relay, te
 from slipway.errors import TypeInferenceError
 from slipway.ir.ops import as_expr, maximum, minimum
 from slipway.relay import dims
-from slipway.relay.dims import Dim, SymbolDim, at, dim_of, largest_divisor, usual
+from slipway.relay.dims import (
+    Dim,
+    SymbolDim,
+    at,
+    dim_of,
+    larger,
+    largest_divisor,
+    smaller,
+    usual,
+)
 
 N, M = Dim("n", 1, 8), Dim("m", 2, 5)
 
@@ -84,6 +93,24 @@ def test_what_ranges_prove_is_decided_and_nothing_else():
             query()
     for compute in (lambda: range(N), lambda: 3 // N, lambda: N / 2, lambda: N // 0):
         with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
+            compute()
+
+
+def test_numbers_that_no_size_reaches():
+    """As exporters write "all of them": they are compared, and not cut to 32 bits."""
+    most = (1 << 63) - 1
+    assert most >= N
+    assert N < 1 << 31
+    assert -most < N
+    assert not N >= 1 << 32
+    assert smaller(N, most) is N
+    assert smaller(most, N) is N
+    assert larger(N, -most) is N
+    assert larger(N, most) == most
+    assert N // (1 << 40) == 0
+    assert N % (1 << 40) is N
+    for compute in (lambda: N + most, lambda: N * (1 << 33), lambda: most - N):
+        with pytest.raises(TypeInferenceError, match="open are counted with int32"):
             compute()
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
+from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import INF
 from slipway.errors import LoweringError, TypeInferenceError
@@ -102,10 +103,23 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
                 self._unknown()
         if make is ops.floordiv and not swapped and _is_below_zero(self.formula):
             return 0 - (0 - self + other - 1) // other  # -(-n // c), so that it is one with others
+        if isinstance(other, int) and _is_beyond(self.formula, other):
+            if not swapped and make in (ops.floordiv, ops.floormod) and self.low >= 0:
+                return self if make is ops.floormod else 0
+            raise TypeInferenceError(
+                f"{other} beside the open dimension {self}: sizes that are open are counted with "
+                f"{self.formula.dtype}"
+            )
         mine, given = self.formula, ops.as_expr(other, self.formula.dtype)
         return dim_of(make(given, mine) if swapped else make(mine, given))
 
     return compute
+
+
+def _is_beyond(formula: PrimExpr, value: int) -> bool:
+    """Return whether a number is none of the type that a dimension is counted with."""
+    low, high = dtypes.int_range(formula.dtype)
+    return not low <= value <= high
 
 
 def _is_below_zero(formula: PrimExpr) -> bool:
@@ -118,6 +132,8 @@ def _comparison(kind: type, word: str) -> Any:
             other = _bound(kind, other)
         if not isinstance(other, int | SymbolDim):
             return self._unknown() if isinstance(other, OpenDim) else NotImplemented
+        if isinstance(other, int) and _is_beyond(self.formula, other):
+            return kind in ((E.LT, E.LE) if other > 0 else (E.GT, E.GE))
         an = Analyzer()
         given = ops.as_expr(other, self.formula.dtype)
         difference = an.recombine(an.linear(self.formula).minus(an.linear(given)))
@@ -244,6 +260,8 @@ def smaller(a: Any, b: Any) -> Any:
     """Return the smaller of two dimensions, as a formula where ranges do not tell which it is."""
     if not isinstance(a, SymbolDim) and not isinstance(b, SymbolDim):
         return min(a, b)
+    if (bound := _beyond_one(a, b)) is not None:
+        return bound[1] if bound[0] > 0 else bound[0]
     formulas = (ops.as_expr(getattr(d, "formula", d), "int32") for d in (a, b))
     return dim_of(ops.minimum(*formulas))
 
@@ -252,8 +270,17 @@ def larger(a: Any, b: Any) -> Any:
     """Return the larger of two dimensions, as a formula where ranges do not tell which it is."""
     if not isinstance(a, SymbolDim) and not isinstance(b, SymbolDim):
         return max(a, b)
+    if (bound := _beyond_one(a, b)) is not None:
+        return bound[0] if bound[0] > 0 else bound[1]
     formulas = (ops.as_expr(getattr(d, "formula", d), "int32") for d in (a, b))
     return dim_of(ops.maximum(*formulas))
+
+
+def _beyond_one(a: Any, b: Any) -> tuple[int, Any] | None:
+    """Return a number that no dimension reaches and the dimension beside it; None without one."""
+    number, dim = (a, b) if isinstance(a, int) else (b, a)
+    is_beyond = isinstance(number, int) and _is_beyond(dim.formula, number)
+    return (number, dim) if is_beyond else None
 
 
 def factors(extent: Extent) -> list[Any]:

@@ -193,3 +193,14 @@ def test_a_mean_far_from_zero_does_not_cancel():
     )
     (found,) = compiled(proto, "llvm", {"x": x})
     np.testing.assert_allclose(found, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("method", ["linear", "nearest", "cubic"])
+def test_a_position_that_is_nan_is_the_first(method, padding):
+    """As an exporter's linspace of one step gives it."""
+    nan = np.nan
+    grid = np.float32([[nan, nan], [nan, 0.2], [0.2, nan], [0.1, 0.3]]).reshape(1, 1, 4, 2)
+    x = np.arange(1, 13, dtype="float32").reshape(1, 1, 3, 4)
+    sampled = node("GridSample", ["x", "grid"], ["y"], mode=method, padding_mode=padding)
+    check([sampled], {"x": x, "grid": grid}, ["y"], opset=20)

@@ -91,10 +91,11 @@ def col_to_im(node: NodeView) -> Any:
 
 @converter("GridSample")
 def grid_sample(node: NodeView) -> Any:
-    """Data interpolated at the positions of a grid."""
+    """Data interpolated at the positions of a grid; a NaN is -1, as onnxruntime has it."""
     names = {"linear": "bilinear", "cubic": "bicubic"}
-    method = node.attr("mode", "linear")
+    method, grid = node.attr("mode", "linear"), node.input(1)
+    grid = relay.where(relay.isnan(grid), const(-1, node.type(1).dtype), grid)
     return make("image.grid_sample")(
-        node.input(0), node.input(1), names.get(method, method), "NCHW",
+        node.input(0), grid, names.get(method, method), "NCHW",
         node.attr("padding_mode", "zeros"), bool(node.attr("align_corners", 0)),
     )  # fmt: skip

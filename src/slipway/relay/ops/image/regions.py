@@ -24,7 +24,13 @@ from slipway.relay.ops.checks import (
     of_elements,
     pad_amounts,
 )
-from slipway.relay.ops.image.sample import NumpyArithmetic, TeArithmetic, working_dtype
+from slipway.relay.ops.image.sample import (
+    NumpyArithmetic,
+    TeArithmetic,
+    elements,
+    last_index,
+    working_dtype,
+)
 from slipway.relay.ops.tensor.small_types import to_integer
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType
@@ -77,14 +83,14 @@ def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> Tenso
     return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
 
 
-def _corners(m: Any, size: int, x: Any) -> tuple[Any, Any, Any, Any]:
+def _corners(m: Any, size: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     """(low index, high index, weight of high, inside) of a coordinate along one axis."""
     x = m.named(x)
-    inside = m.both(x >= m.number(-1.0), x <= m.number(float(size)))
-    x = m.named(m.minimum(m.maximum(x, m.number(0.0)), m.number(size - 1.0)))
+    inside = m.both(x >= m.number(-1.0), x <= elements(m, size))
+    x = m.named(m.minimum(m.maximum(x, m.number(0.0)), elements(m, size, 1.0)))
     low = m.named(m.floor(x))
     first = m.named(m.whole(low))
-    return first, m.named(m.minimum(first + 1, size - 1)), m.named(x - low), inside
+    return first, m.named(m.minimum(first + 1, last_index(size))), m.named(x - low), inside
 
 
 def _bin(
@@ -155,7 +161,7 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
 
     def element(r: PrimExpr, c: PrimExpr, py: PrimExpr, px: PrimExpr) -> Any:
         region = [m.named(m.real(rois(r, k))) for k in (2, 1, 4, 3)]
-        sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), count - 1)
+        sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), last_index(count))
         sample = m.named(sample)
         found = _bin(
             m, attrs, (height, width), region, [py, px],
@@ -266,13 +272,14 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any, cut
     """The value at a real position; what lies beyond the ends is zero."""
     axes = []
     for x, extent in zip(position, size, strict=True):
+        last = last_index(extent)
         low = m.named(m.floor(x))
         first, fraction = m.named(m.whole(low)), m.named(x - low)
         pair = []
         for step, weight in ((0, m.number(1.0) - fraction), (1, fraction)):
             index = first + step
-            there = m.both(index >= 0, index <= extent - 1)
-            pair.append((m.minimum(m.maximum(index, 0), extent - 1), weight, there))
+            there = m.both(index >= 0, index <= last)
+            pair.append((m.minimum(m.maximum(index, 0), last), weight, there))
         axes.append(pair)
     total: Any = None
     for y, wy, in_y in axes[0]:
@@ -455,7 +462,7 @@ def _convolved(
     reshape = make("reshape")
     if mask is None:
         shape = (batch, deformable_groups * window, *out)
-        mask = as_expr(np.ones(shape, data.tensor_type.dtype))
+        mask = make("full")(as_expr(np.ones((), data.tensor_type.dtype)), shape)
     columns = deformable_im2col(
         data, offset, mask, kernel, strides, padding, dilation, deformable_groups, cut
     )

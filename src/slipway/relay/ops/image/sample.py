@@ -145,6 +145,20 @@ class TeArithmetic:
         return value
 
 
+def elements(m: Any, size: Any, less: float = 0.0, times: float = 1.0) -> Any:
+    """Return a number of elements without `less`, times a power of two; when open, at run time."""
+    if not is_open(size):
+        return m.number((size - less) * times)
+    count = number(size, m.dtype)
+    count = count - m.number(less) if less else count
+    return m.named(count * m.number(times) if times != 1 else count)
+
+
+def last_index(size: Any) -> Any:
+    """Return the index of the last of so many elements."""
+    return (size - 1).formula if is_open(size) else size - 1
+
+
 class _Axis:
     """The taps along one axis: (index, weight, inside) for each element read."""
 
@@ -153,13 +167,8 @@ class _Axis:
         self.low = 0.0 if attrs.align_corners else -0.5
 
     def elements(self, less: float, times: float = 1.0) -> Any:
-        """The number of elements without `less`, times a power of two; when open, at run time."""
-        m = self.m
-        if not is_open(self.size):
-            return m.number((self.size - less) * times)
-        count = number(self.size, m.dtype)
-        count = count - m.number(less) if less else count
-        return m.named(count * m.number(times) if times != 1 else count)
+        """The number of elements without `less`, times a power of two."""
+        return elements(self.m, self.size, less, times)
 
     @property
     def high(self) -> Any:
@@ -208,7 +217,7 @@ class _Axis:
             folded = m.named(m.rint(self.reflected(m.named(m.real(position)))))
             position = m.whole(m.minimum(m.maximum(folded, m.number(0.0)), self.elements(1.0)))
             return position, None
-        last = (self.size - 1).formula if is_open(self.size) else self.size - 1
+        last = last_index(self.size)
         index = m.minimum(m.maximum(position, 0), last)
         if self.attrs.padding_mode == "border":
             return index, None

@@ -11,6 +11,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.builder import BufferVar, IRBuilder
 from slipway.ir.expr import PrimExpr
+from slipway.relay.dims import SymbolDim
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -52,8 +53,15 @@ class Lanes:
         one = ops.as_expr(value)
         return one if n == 1 else E.Broadcast(one, n)
 
-    def over(self, extent: int, body: Callable[[Any, int], None]) -> None:
-        """Call ``body(first, n)`` so that [0, extent) is done, in vectors while they fit."""
+    def over(self, extent: Any, body: Callable[[Any, int], None]) -> None:
+        """Call ``body(first, n)`` so that [0, extent) is done, in vectors while they fit.
+
+        An extent that is open is done element by element.
+        """
+        if isinstance(extent, SymbolDim):
+            with self.ib.for_range(0, extent.formula, "v") as i:
+                body(i, 1)
+            return
         whole = extent // self.lanes
         if whole:
             with self.ib.for_range(0, whole, "v") as i:

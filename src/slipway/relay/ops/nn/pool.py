@@ -11,7 +11,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import TypeInferenceError
 from slipway.ir.node import node
-from slipway.relay.dims import size_of
+from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call
 from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import (
@@ -340,6 +340,13 @@ def _bins(size: int, out: int) -> list[tuple[int, int]]:
     return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
 
 
+def _longest_bin(size: Any, out: Any) -> Any:
+    """Return how many elements a bin has at most; of an open size, one more than it may be."""
+    if not is_open(size):
+        return max(high - low for low, high in _bins(size, out))
+    return size // out if size % out == 0 else (size + out - 1) // out + 1
+
+
 def _adaptive_axes(attrs: AdaptivePoolAttrs, given: TensorType | None) -> list[int]:
     return spatial_axes(attrs.layout, given, _spatial_count(attrs.layout))
 
@@ -386,7 +393,7 @@ def _adaptive_compute(
     extents = [out.shape[i] for i in spatial]
     even = all(s % e == 0 for s, e in zip(size, extents, strict=True))
     # Uneven bins differ in length; the longest is walked, and the taps beyond a bin are masked.
-    longest = [max(h - b for b, h in _bins(s, e)) for s, e in zip(size, extents, strict=True)]
+    longest = [_longest_bin(s, e) for s, e in zip(size, extents, strict=True)]
     taps = [te().reduce_axis((0, k), name=f"r{a}") for a, k in enumerate(longest)]
     summed = sum_dtype(data.dtype, prod(longest))
 

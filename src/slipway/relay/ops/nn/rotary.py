@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway.ir import builder
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_rank
@@ -110,13 +111,13 @@ def rotary(attrs: RotaryAttrs, inputs: list[Any], out: TensorType, lanes: int) -
                 v.store(result, (s, h), left, a * c - b * d, n, step)
                 v.store(result, (s, h), right, b * c + a * d, n, step)
 
-            v.over(int(pairs), rotate)
-            rotated = 2 * int(pairs)
+            v.over(size_of(pairs), rotate)
+            rotated = 2 * pairs
 
             def keep(j: Any, n: int) -> None:
                 v.store(result, (s, h), j + rotated, v.load(data, (s, h), j + rotated, n), n)
 
-            v.over(int(size) - rotated, keep)
+            v.over(size_of(size) - 2 * size_of(pairs), keep)
         return ib.get()
 
     return [te().extern([out.shape], inputs, statements, "T_rotary", [out.dtype])]
