@@ -179,7 +179,7 @@ class InlinedKernels:
 
     def _lowered(self, function: Function, knobs: Knobs | None = None) -> PrimFunc:
         kernel = schedule_primitive(function, self.target, knobs)
-        return te.lower(kernel.schedule, list(kernel.args))  # type: ignore[no-any-return]
+        return te.lower(kernel.schedule, list(kernel.args))
 
     def _told(self, call: Call, arguments: Sequence[Buffer]) -> list[S.Stmt | SizeTold]:
         """Return the size that a kernel brings, if it does: of what follows, or one to be met."""
