@@ -4,7 +4,8 @@ Run ``python -m benchmarks gpu_static [--arch sm_80 ...] [--only NAME] [--json F
 
 No GPU is needed: ``ptxas`` (``pip install nvidia-cuda-nvcc-cu12``) takes the PTX of each case's
 default schedule.  For each kernel of a case the table has the threads of a block, registers of a
-thread, bytes spilt, bytes shared by a block, the warps that registers, shared memory and threads
+thread, bytes spilt, bytes shared by a block (that its code says, and that a launch gives it), the
+warps that registers, shared memory and threads
 leave room for on a processor of that architecture as part of the most (occupancy), and the number
 of its barriers.  Exits with 1 where a kernel spills.
 """
@@ -22,6 +23,8 @@ import numpy as np
 
 import slipway as tvm
 from slipway import relay
+from slipway.backends.gpu.backend import kernels_of
+from slipway.compiler.kernels import LoweredKernels
 from slipway.target import Target
 
 ARCHITECTURES = ("sm_53", "sm_62", "sm_72", "sm_75", "sm_80", "sm_87", "sm_89", "sm_90a", "sm_100")
@@ -105,6 +108,13 @@ def assembled(ptx, arch):
     return found
 
 
+def launched_bytes(made, target):
+    """Return the shared memory that a launch of each kernel gives a block, besides its code's."""
+    lowered = LoweredKernels(made.graph, target)
+    kernels = [kernel for name in lowered for kernel in kernels_of(lowered[name], target)]
+    return {kernel.name: kernel.known_shared_bytes - kernel.shared_bytes for kernel in kernels}
+
+
 def occupancy(arch, threads, registers, shared):
     """Return the part of a processor's warps that there is room for.
 
@@ -123,7 +133,9 @@ def rows_of(name, arch):
     """Return a row for each kernel of a case."""
     body = CASES[name]()
     module = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
-    made = relay.build(module, target=Target(f"cuda -arch={arch}", host="llvm"))
+    target = Target(f"cuda -arch={arch}", host="llvm")
+    made = relay.build(module, target=target)
+    launched = launched_bytes(made, target)
     source = made.lib.imported_modules[0].get_source
     ptx = source("ptx")
     said = assembled(ptx, arch)
@@ -132,11 +144,12 @@ def rows_of(name, arch):
     for number, kernel in enumerate(made.compiled.device.kernels):
         registers, spilt, shared = said[kernel.name]
         sides = re.search(r"\.(?:maxntid|reqntid) ([\d, ]+)", bodies[kernel.name])[1]
-        threads = prod(map(int, sides.split(",")))
+        threads, given = prod(map(int, sides.split(","))), launched[kernel.name]
         rows.append({
             "case": name, "kernel": number, "arch": arch, "threads": threads,
             "registers": registers, "spilt_bytes": spilt, "shared_bytes": shared,
-            "occupancy": round(occupancy(arch, threads, registers, shared), 2),
+            "launched_bytes": given,
+            "occupancy": round(occupancy(arch, threads, registers, shared + given), 2),
             "barriers": len(re.findall(r"\bbar(?:rier)?\.", bodies[kernel.name])),
         })  # fmt: skip
     return rows
@@ -157,6 +170,7 @@ def main() -> int:
         "registers",
         "spilt",
         "shared",
+        "launched",
         "occupancy",
         "barriers",
     )

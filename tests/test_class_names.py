@@ -23,9 +23,12 @@ SHARED = {
         (
             "ApplyHistoryBest", "LocalBuilder", "LocalRunner", "LoggedTask",
             "MeasureInput", "MeasureResult", "RPCRunner", "CostModel", "RandomModel", "XGBModel",
+            "TaskScheduler",
         ),
         "of classic tuners",
     ),
+    **dict.fromkeys(("Builder", "Runner"), "classic meta_schedule's for scripts; the engine's"),
+    "TensorInfo": "classic meta_schedule.arg_info's; and a tensor of a GGUF file",
     "Mutator": "classic tir.stmt_functor.StmtMutator's base; and classic meta_schedule.mutator's",
     # One role in several places.
     "NodeView": "what a converter sees, of each model format",

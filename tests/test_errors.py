@@ -114,3 +114,18 @@ def test_what_cannot_be_used_is_a_tvm_error(use, words):
         use()
     assert not isinstance(found.value, InternalError)
     assert isinstance(found.value, (ValueError, TypeError))
+
+
+def test_a_misspelt_argument_is_no_defect():
+    @defects_named("reading")
+    def read(model, shape=None):
+        return -model + shape
+
+    with pytest.raises(TypeError, match=r"'shap'\. Did you mean 'shape'\? It takes model, shape"):
+        read(b"", shap=1)
+    with pytest.raises(SlipwayError, match=r"missing 1 .* 'model'\. It takes model, shape$"):
+        read()
+    with pytest.raises(TypeError, match="bad operand"):
+        read(b"")
+    with pytest.raises(TypeError, match=r"keyword argument 'shap'.*It takes model, shape, dtype"):
+        relay.frontend.from_onnx(b"", shap={})

@@ -28,6 +28,7 @@ PARTS_OF = {
     ),
     # Rules and strategies of a script are told of the whole search, by classic TVM's methods.
     "slipway.meta_schedule.tune_context": (
+        "slipway.meta_schedule.mutator",
         "slipway.meta_schedule.postproc",
         "slipway.meta_schedule.schedule_rule",
         "slipway.meta_schedule.search_strategy",

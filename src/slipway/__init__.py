@@ -65,6 +65,7 @@ _HOMES = {
     "Object": "slipway.ir.node:Node",
     "register_object": "slipway.ir.node:register_object",
     "register_extension": "slipway.runtime.extension:register_extension",
+    "SlipwayError": "slipway.errors:SlipwayError",
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",
     "build": "slipway.compiler.driver:build",

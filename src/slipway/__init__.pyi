@@ -42,6 +42,7 @@ from slipway.compiler.driver import lower as lower
 from slipway.deploy.compile import compile as compile
 from slipway.deploy.load import load as load
 from slipway.deploy.model import Model as Model
+from slipway.errors import SlipwayError as SlipwayError
 from slipway.errors import TVMError as TVMError
 from slipway.errors import register_error as register_error
 from slipway.frontends.onnx.quantize.api import quantize as quantize
@@ -170,6 +171,7 @@ __all__ = [
     "PackedFunc",
     "PoolInfo",
     "PoolInfoProperties",
+    "SlipwayError",
     "TVMError",
     "TypeCode",
     "WorkspaceMemoryPools",

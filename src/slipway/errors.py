@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -277,6 +278,8 @@ def defects_named(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except MemoryError as error:
                 raise SlipwayError(f"{doing} needs more memory than this process gets") from error
             except Exception as error:
+                if isinstance(error, TypeError) and not _takes(function, args, kwargs):
+                    raise _wrong_call(function, error, kwargs) from None
                 if passed_through_others(error):
                     raise
                 raise internal_error(doing, error) from error
@@ -284,6 +287,24 @@ def defects_named(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return wrapped
 
     return decorate
+
+
+def _takes(function: Callable[..., object], args: Any, kwargs: Any) -> bool:
+    """Return whether `function` can be called with these arguments."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _wrong_call(
+    function: Callable[..., object], error: TypeError, kwargs: Iterable[str]
+) -> ArgumentTypeError:
+    """Return the error of arguments that `function` does not take, with the names it does."""
+    known = list(inspect.signature(function).parameters)
+    meant = "".join(did_you_mean(name, known) for name in kwargs if name not in known)
+    return ArgumentTypeError(f"{error}.{meant} It takes {', '.join(known)}")
 
 
 _PACKAGE = Path(__file__).parent

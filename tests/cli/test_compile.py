@@ -56,6 +56,39 @@ def test_run_gives_the_models_outputs(artifact, digits, tmp_path):
     assert "3 x 2" in done.stdout
 
 
+def test_run_gives_outputs_as_long_as_found(tmp_path):
+    """As onnxruntime and `slipway.compile` do; firmware, whose sizes are fixed, has their room."""
+    nodes = [
+        onnx.helper.make_node("NonZero", ["x"], ["found"]),
+        onnx.helper.make_node("Unique", ["x"], ["different", "", "", "often"]),
+    ]
+    ports = (("found", 7), ("different", 1), ("often", 7))
+    graph = onnx.helper.make_graph(
+        nodes, "g", [onnx.helper.make_tensor_value_info("x", 1, (3, 4))],
+        [onnx.helper.make_tensor_value_info(name, dtype, None) for name, dtype in ports],
+    )  # fmt: skip
+    opset = onnx.helper.make_opsetid("", 17)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9), tmp_path / "m.onnx"
+    )
+    x = np.float32([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 0, 1]])
+    np.savez(tmp_path / "x.npz", x=x)
+    done = slipway("compile", tmp_path / "m.onnx", "-o", tmp_path / "m.tar")
+    assert done.returncode == 0, done.stderr
+    files = ("--inputs", tmp_path / "x.npz", "--outputs", tmp_path / "y.npz")
+    done = slipway("run", tmp_path / "m.tar", *files)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "y.npz") as stored:
+        found = [stored[name] for name in sorted(stored)]
+    for value, wanted in zip(
+        found, (np.nonzero(x), *np.unique(x, return_counts=True)), strict=True
+    ):
+        np.testing.assert_array_equal(value, wanted)
+    for_crt = ("--target", "c", "--executor", "aot", "--runtime", "crt", "-f", "mlf")
+    done = slipway("compile", tmp_path / "m.onnx", "-o", tmp_path / "m-mlf.tar", *for_crt)
+    assert done.returncode == 0, done.stderr
+
+
 def test_run_fills_what_is_not_given(artifact):
     done = slipway("run", artifact, "--fill-mode", "zeros", "--profile")
     assert done.returncode == 0, done.stderr

@@ -3,12 +3,18 @@
 import errno
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections import namedtuple
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from slipway.cli.app import app
+from slipway.cli.exit_codes import FILE
 from slipway.cli.main import describe
 from slipway.toolchain.link import write_file
 
@@ -73,3 +79,68 @@ def test_an_output_that_finds_no_space_is_named_and_leaves_nothing(tmp_path, mon
 def test_an_output_in_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_file(tmp_path / "nowhere" / "model.tar", b"content")
+
+
+DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("run model.tar --outputs before", "before"),
+        ("run model.tar --dump-tensors layers", "layers/000_"),
+        ("compare model.tar model.tar -o before", "before"),
+        ("profile model.tar --no-limits --trace before", "before"),
+        ("compile {DIGITS} -o other.tar --dump-code relay", "other.tar"),
+    ],
+)
+def test_what_is_written_is_whole_or_as_it_was(tmp_path, monkeypatch, command, name):
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(app, ["compile", str(DIGITS), "-o", "model.tar"], catch_exceptions=False)
+    (tmp_path / "before").write_bytes(b"of the day before")
+
+    def full(_handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as found:
+        arguments = command.format(DIGITS=DIGITS).split()
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert name in describe(found.value)
+    assert (tmp_path / "before").read_bytes() == b"of the day before"
+    left = {file.name for file in tmp_path.rglob("*") if file.is_file()}
+    assert left == {"model.tar", "before"}
+
+
+def test_a_project_is_whole_or_not_there(tmp_path):
+    from slipway.toolchain.tempdir import made_whole
+
+    old = tmp_path / "old"
+    (old / "kept").mkdir(parents=True)
+    for folder, left in ((old / "kept", []), (tmp_path / "new" / "er", None), (old, ["kept"])):
+        with pytest.raises(OSError, match="full"), made_whole(folder):
+            (folder / "src").mkdir()
+            (folder / "src" / "half").write_text("of it")
+            raise OSError("full")
+        shutil.rmtree(old / "src", ignore_errors=True)  # not its own folder: it is left to others
+        found = [entry.name for entry in folder.iterdir()] if folder.exists() else None
+        assert found == left
+    assert not (tmp_path / "new").exists()
+
+
+def test_compiled_python_that_was_cut_short_is_told(tmp_path):
+    """Python leaves such a file where the disk is full, and reads it in every later run."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def run_once():
+        command = [sys.executable, "-m", "slipway", "run", "--help"]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+    assert run_once().returncode == 0
+    for compiled in tmp_path.rglob("cli/run.*.pyc"):
+        compiled.write_bytes(compiled.read_bytes()[:500])
+    done = run_once()
+    assert done.returncode == FILE
+    assert "is cut short" in done.stderr
+    assert "-delete" in done.stderr

@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from slipway.cli.exit_codes import DEFECT, DONE, USAGE
+from slipway.cli.exit_codes import DEFECT, DONE, FILE, UNREAD, USAGE
 
 COMMANDS = (
     "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets",
@@ -131,3 +132,30 @@ def test_targets_end_with_options_that_describe_this_machine():
     shown = " ".join(slipway("targets", COLUMNS="400").stdout.split())
     (text,) = re.findall(r"sizes of its caches: (llvm .*)$", shown)
     assert Target(text).core_counts == (os.cpu_count(),)
+
+
+@pytest.mark.parametrize("command", ["--help", "targets", "targets --json", "check MODEL --quiet"])
+def test_output_that_nobody_reads_ends_the_command_in_silence(command, repository):
+    model = str(repository / "src" / "slipway" / "models" / "digits" / "digits.onnx")
+    reads, writes = os.pipe()
+    os.close(reads)
+    words = [sys.executable, "-m", "slipway", *command.replace("MODEL", model).split()]
+    done = subprocess.run(words, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (UNREAD, "")
+
+
+@pytest.mark.parametrize("command", ["targets", "targets --json"])
+def test_output_that_finds_no_room_is_an_error(command):
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-m", "slipway", *command.split()]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == FILE
+    assert done.stderr.startswith("slipway: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_closed_streams_lead_nowhere():
+    """As cron and daemons begin programs."""
+    command = f"exec {sys.executable} -m slipway targets <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], timeout=120).returncode == DONE

@@ -7,7 +7,7 @@ import pytest
 from tests.compiler.aot.test_aot import compile_shared
 
 from slipway import relay, rpc
-from slipway.errors import ExecutionError, LoweringError
+from slipway.errors import ArtifactError, ExecutionError, LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.dims import Dim
 from slipway.relay.interpret import interpret
@@ -99,6 +99,24 @@ def test_sessions_keep_their_own_and_reset_and_hand_over(library):
     agree(first, Reference(mod), 2)
     with pytest.raises(ExecutionError, match=r"'x'.*this model has 'cache', 'hidden', 'last'"):
         first.load_state(relay.save_param_dict({"x": values(1)}))
+
+
+def test_what_cannot_be_loaded_leaves_the_states_as_they_were(library):
+    mod, lib = library
+    module, reference = executor(lib), Reference(mod)
+    agree(module, reference, 3)
+    saved = module.save_state()
+    states = dict(relay.load_param_dict(saved).items())
+    last = list(states)[-1]
+    others = {name: np.zeros(a.shape, a.dtype) for name, a in states.items()}
+    others[last] = np.zeros((3, 3, 3), "float32")  # the others before it would fit
+    for wrong in (saved + b"\0", saved + saved, saved[:-1], b"", b"text"):
+        with pytest.raises(ArtifactError, match="parameters"):
+            module.load_state(wrong)
+    with pytest.raises(ExecutionError, match=last):
+        module.load_state(relay.save_param_dict(others))
+    assert module.save_state() == saved
+    agree(module, reference, 4)
 
 
 def test_a_state_in_memory_of_the_callers(library):

@@ -105,7 +105,7 @@ static int try_graph(const uint8_t *bytes, size_t size) {
       }
       slw_error_clear();
       if (function.call(function.self, NULL, 0, &result) != 0 &&
-          (bytes[4] != SLW_GRAPH_TOLD_VERSION || slw_error_message()[0] == '\0')) {
+          (bytes[4] < SLW_GRAPH_TOLD_VERSION || slw_error_message()[0] == '\0')) {
         abort(); /* values may tell a size that does not fit, but it is said */
       }
       slw_any_clear(&result);

@@ -89,6 +89,33 @@ def test_seed_kernels_and_models_run_through_the_child(static_server_for_this_ma
     server.stop()
 
 
+def test_images_of_a_model_through_the_child(static_server_for_this_machine, tmp_path):
+    server = static_server_for_this_machine()
+    remote = rpc.connect("127.0.0.1", server.port)
+    if not remote.cl(0).exist:
+        pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
+    rng = np.random.default_rng(0)
+    x = relay.var("x", shape=(1, 4, 8, 8))
+    y = x
+    for _ in range(2):
+        weights = rng.standard_normal((4, 4, 3, 3)).astype("float32") * 0.3
+        y = relay.nn.relu(relay.nn.conv2d(y, relay.const(weights), padding=1))
+    module = tvm.IRModule.from_expr(relay.Function([x], y))
+    data, got = rng.standard_normal((1, 4, 8, 8)).astype("float32"), []
+    for target in ("llvm", "opencl -texture_spatial_limit=64"):
+        lib = relay.build(module, tvm.target.Target(target, host="llvm"))
+        lib.export_library(tmp_path / "model.tar")
+        remote.upload(tmp_path / "model.tar")
+        device = remote.cpu(0) if target == "llvm" else remote.cl(0)
+        assert any(arena.texels for arena in lib.tables.arenas) == (target != "llvm")
+        run = graph_executor.GraphModule(remote.load_module("model.tar")["default"](device))
+        run.run(x=data)
+        got.append(run.get_output(0).numpy())
+    np.testing.assert_allclose(got[1], got[0], rtol=1e-5, atol=1e-6)
+    del run, device, remote
+    server.stop()
+
+
 def children_of(process):
     """Return the numbers of the processes that a process has started."""
     found = []

@@ -383,3 +383,19 @@ def test_no_device_is_handed_out_twice():
         assert len(waits) > 100
 
     asyncio.run(with_tracker(scenario))
+
+
+def test_a_port_that_is_taken_is_told():
+    """Who is told of one tracker otherwise talks to the other."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "slipway.exec.rpc_tracker", "--host", "127.0.0.1"]
+        ports = ["--port", str(port), "--port-end", str(port + 50)]
+        with subprocess.Popen([*command, *ports], stderr=subprocess.PIPE, text=True) as process:
+            lines = [process.stderr.readline() for _ in range(2)]
+            process.terminate()
+    at = lines[0].split("bind to 127.0.0.1:", 1)[1].strip()
+    assert f"port {port} is taken" in lines[1]
+    assert lines[1].strip().endswith(f"name port {at}")

@@ -109,6 +109,7 @@ NO_FITS = {
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
     "schedules/generic.py": {"_OPEN_TASKS": "steps to share"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},
+    "schedules/matmul/partial_sums.py": {"PART": "rounding errors"},
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
@@ -162,7 +163,8 @@ NO_FITS_OF_GPUS = {
     },
     "joins.py": {"_MOST_TENSORS": "of WebGPU"},
     "schedules/joined.py": {"_SUM_BYTES": "of the widest type"},
-    "schedules/tile.py": {"_SIDE": "a space"},
+    "schedules/texels.py": {"_SIDE": "a space"},
+    "schedules/tile.py": {"_SIDE": "a space", "_LONG_SIDE": "a space"},
     "warps.py": {
         "SUBGROUP_SHUFFLE": "Vulkan's bit", "_CUDA_WARP": "of the maker",
         "_METAL_MOST": "of the maker",

@@ -24,19 +24,36 @@ _LEAST = -(2**31)  # of 32-bit integers
 _STEPS = 4  # atoms that are replaced, one after the other
 
 
-def decide(an: Analyzer, kind: Any, difference: Linear, steps: int = _STEPS) -> bool | None:
+# What was decided on the way to one verdict: the order in which atoms are replaced leads to the
+# same sums again and again.
+Seen = dict[tuple[Any, ...], bool | None]
+
+
+def decide(an: Analyzer, kind: Any, difference: Linear) -> bool | None:
     """Decide ``difference <kind> 0``; None when unknown."""
+    return _decide(an, kind, difference, _STEPS, {})
+
+
+def _decide(an: Analyzer, kind: Any, difference: Linear, steps: int, seen: Seen) -> bool | None:
     found = _decided_by_bounds(kind, difference)
     if found is not None or kind is E.EQ or kind is E.NE or not steps:
         return found
     if not any(atom.kind in ("min", "max") or _is_open(atom) for atom in difference.terms):
         return None
-    found = _by_bounded(an, kind, difference, steps)
+    key = kind, difference.key, difference.dtype, steps
+    if key not in seen:
+        seen[key] = _by_atoms(an, kind, difference, steps, seen)
+    return seen[key]
+
+
+def _by_atoms(an: Analyzer, kind: Any, difference: Linear, steps: int, seen: Seen) -> bool | None:
+    """Decide with something closer in place of some atoms."""
+    found = _by_bounded(an, kind, difference, steps, seen)
     if found is not None:
         return found
     difference = _reduced(kind, difference)
     for atom, factor in difference.terms.items():
-        found = _without(an, kind, difference, atom, factor, steps)
+        found = _without(an, kind, difference, atom, factor, steps, seen)
         if found is not None:
             return found
     return None
@@ -66,7 +83,7 @@ def _decided_by_bounds(kind: Any, difference: Linear) -> bool | None:
     return same if kind is E.EQ else not same
 
 
-def _by_bounded(an: Analyzer, kind: Any, difference: Linear, steps: int) -> bool | None:
+def _by_bounded(an: Analyzer, kind: Any, difference: Linear, steps: int, seen: Seen) -> bool | None:
     """Decide with the ends of all variables that have constant ones, and nothing closer."""
     ends = {
         atom: factor
@@ -79,7 +96,7 @@ def _by_bounded(an: Analyzer, kind: Any, difference: Linear, steps: int) -> bool
     others = {a: f for a, f in difference.terms.items() if a not in ends}
     for end, wanted in ((high, kind in (E.LT, E.LE)), (low, kind in (E.GT, E.GE))):
         moved = Linear(others, difference.const + int(end), difference.dtype)
-        if decide(an, kind, moved, steps) is wanted:
+        if _decide(an, kind, moved, steps, seen) is wanted:
             return wanted
     return None
 
@@ -97,12 +114,12 @@ def _reduced(kind: Any, difference: Linear) -> Linear:
 
 
 def _without(
-    an: Analyzer, kind: Any, difference: Linear, atom: Atom, factor: int, steps: int
+    an: Analyzer, kind: Any, difference: Linear, atom: Atom, factor: int, steps: int, seen: Seen
 ) -> bool | None:
     """Decide with what one atom is at most, or at least, in its place."""
     divisor = _divisor(an, atom, difference.dtype, steps)
     if divisor is not None and abs(factor) == 1:
-        return _by_dividend(an, kind, difference, atom, divisor, steps)
+        return _by_dividend(an, kind, difference, atom, divisor, steps, seen)
     if atom.kind == "div" and _is_open(atom):  # so many times the difference has it times c
         more = atom.divisor // gcd(factor, atom.divisor)
         difference, factor = difference.scaled(more), factor * more
@@ -111,7 +128,7 @@ def _without(
         above = (factor > 0) == is_upper
         others = difference.plus(Linear({atom: 1}, 0, difference.dtype), -factor)
         times = factor // atom.divisor if atom.kind == "div" else factor
-        holds = decide(an, kind, an.recombine(others.plus(end, times)), steps - 1)
+        holds = _decide(an, kind, an.recombine(others.plus(end, times)), steps - 1, seen)
         if holds is not None and holds == (above == (kind in (E.LT, E.LE))):
             return holds
     return None
@@ -156,7 +173,7 @@ def _divisor(an: Analyzer, atom: Atom, dtype: str, steps: int) -> Linear | None:
 
 
 def _by_dividend(
-    an: Analyzer, kind: Any, difference: Linear, atom: Atom, divisor: Linear, steps: int
+    an: Analyzer, kind: Any, difference: Linear, atom: Atom, divisor: Linear, steps: int, seen: Seen
 ) -> bool | None:
     """Decide y // d + rest <kind> 0 by y: y // d < n where y < n * d, for integers and d > 0."""
     assert atom.arg is not None
@@ -170,7 +187,8 @@ def _by_dividend(
     if kind in (E.LE, E.GT):  # y // d <= n where y // d < n + 1
         n = n.shifted(1)
     kind = E.LT if kind in (E.LT, E.LE) else E.GE
-    return decide(an, kind, an.recombine(atom.arg.minus(an.multiply(n, divisor))), steps - 1)
+    n = an.recombine(atom.arg.minus(an.multiply(n, divisor)))
+    return _decide(an, kind, n, steps - 1, seen)
 
 
 def of_dividend(an: Analyzer, kind: Any, x: Linear, y: Linear) -> tuple[Any, Linear, Linear]:

@@ -28,6 +28,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.outputs import need_output
 from slipway.errors import did_you_mean
+from slipway.toolchain.link import write_file
 
 SUFFIXES = (".tar", ".so", ".wasm", ".o", ".a")
 DUMPS = ("relay", "ll", "asm")
@@ -142,7 +143,8 @@ def compile_model(
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
-        module, parameters = options.read(model, chosen)
+        is_firmware = runtime == "crt" or output_format == "mlf"
+        module, parameters = options.read(model, chosen, firmware=is_firmware)
     with (
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level, config=config),
@@ -165,7 +167,7 @@ def compile_model(
     for kind in dumps:
         text = str(module) if kind == "relay" else library.get_lib().get_source(kind)
         path = destination.with_suffix(f".{kind}")
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
         written.append(path)
     print_written(destination, written, str(chosen), as_json)
 

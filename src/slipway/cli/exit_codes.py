@@ -20,6 +20,7 @@ UNREACHABLE = 9
 DEVICE = 10
 FILE = 11
 INTERRUPTED = 130
+UNREAD = 141
 
 MEANINGS = {
     DONE: "done",
@@ -35,6 +36,7 @@ MEANINGS = {
     DEVICE: "the device refused, or reported an error of its own",
     FILE: "a file is missing, or cannot be read or written",
     INTERRUPTED: "interrupted with Ctrl-C",
+    UNREAD: "who read the output went away, as `head` does",
 }
 
 
@@ -45,6 +47,7 @@ class OptionError(errors.SlipwayError, ValueError):
 # The first class that an error is of counts.
 _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
+    (BrokenPipeError, UNREAD),
     (OptionError, USAGE),
     (errors.InternalError, DEFECT),
     (errors.RPCConnectionError, UNREACHABLE),

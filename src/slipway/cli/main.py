@@ -11,6 +11,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -18,17 +19,54 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, USAGE, code_of
+from slipway.cli.exit_codes import FAILED, FILE, INTERRUPTED, MISSING, UNREAD, USAGE, code_of
 from slipway.errors import SlipwayError, internal_error, printable
 from slipway.version import install_line
 
 _LITTLE_BYTES = 1 << 20
 _OPTIONS = {"dims": "--dim", "state": "--state"}  # of `compile`'s parameters
+CUT_SHORT = (
+    "a file of compiled Python (.pyc) is cut short, as a full disk leaves it; remove them, Python "
+    "makes them again: find {} -name '*.pyc' -delete"
+)
 _KEPT = "\n\t"  # of what an error says: a compiler's words have lines
 
 
 def main() -> NoReturn:
     """Run the command line of this process, and exit."""
+    _open_streams()
+    try:
+        _run()
+    except SystemExit as ended:
+        unwritten = _rest_of_stdout()
+        # rich and typer, which print help and tables, exit with 1 when nobody reads any more.
+        is_unread = any(isinstance(e, BrokenPipeError) for e in (unwritten, ended.__context__))
+        if is_unread and ended.code in (None, 0, FAILED, UNREAD):
+            sys.exit(UNREAD)
+        if unwritten is not None and not ended.code:
+            fail(f"the output cannot be written: {unwritten.strerror}", code_of(unwritten))
+        raise
+
+
+def _open_streams() -> None:
+    """Let streams that whoever began this process has closed lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            setattr(sys, name, os.fdopen(handle, mode))
+
+
+def _rest_of_stdout() -> OSError | None:
+    """Write what was printed and lies in a buffer still; return why it cannot be."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter tells it, as it ends
+        return error
+    return None
+
+
+def _run() -> NoReturn:
     try:
         import rich
         import typer
@@ -43,7 +81,9 @@ def main() -> NoReturn:
         code = app(prog_name="slipway", standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except typer.Abort:  # the input ended where something was asked
+    except typer.Abort as ended:  # the input ended where something was asked, or that of an import
+        if "marshal" in str(ended.__cause__):
+            fail(CUT_SHORT.format(shlex.quote(str(Path(__file__).parents[2]))), FILE)
         fail("nothing was answered, and nothing is done")
     except Exception as error:
         if hasattr(error, "format_message"):  # of typer, or of the click that older ones came with
@@ -54,6 +94,8 @@ def main() -> NoReturn:
             fail("this needs more memory than the process gets")
         if not isinstance(error, (SlipwayError, OSError, ModuleNotFoundError)):
             error = internal_error(f"slipway {' '.join(sys.argv[1:2])}", error)
+        if isinstance(error, BrokenPipeError) and error.filename is None:
+            sys.exit(UNREAD)
         fail(describe(error), code_of(error))
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -36,7 +36,8 @@ from slipway.errors import (
     SlipwayError,
     ToolchainError,
 )
-from slipway.toolchain.tempdir import scratch
+from slipway.toolchain.link import write_file
+from slipway.toolchain.tempdir import made_whole, scratch
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
@@ -156,7 +157,7 @@ def fit(
         needs = by_board[boards[0].name]
         linked = measure_boards(boards, archive_for) if link else {}
     if svg is not None:
-        svg.write_text(_plan_picture(description), encoding="utf-8")
+        write_file(svg, _plan_picture(description).encode())
     own_needs = {name: found.need for name, found in by_board.items()}
     verdicts = [Verdict(b, linked.get(b.name) or own_needs[b.name]) for b in boards]
     if as_json:
@@ -259,7 +260,7 @@ def create(
             Path(folder),
             module_name,
         )
-        with _server_errors():
+        with made_whole(directory), _server_errors():
             generate_project_from_mlf(template, directory, archive, options).close()
     article = "an" if template[0] in "aeiou" else "a"
     made_for = f" for {board}" if board else ""

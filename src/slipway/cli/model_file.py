@@ -40,16 +40,19 @@ def read_model(
     dense_rounding: str = "double",
     dims: Mapping[str, Any] | None = None,
     signature: str | None = None,
+    *,
+    counted: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Return (relay module, parameters) of the model at `path`.
 
+    With `counted`, an output whose size depends on the data has its room and a count beside it.
     Raises what `format_of` and `read_model_file` raise; sizes that it leaves open are asked for in
     the words of the command line.
     """
     try:
         return read_model_file(
             path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding, dims,
-            signature,
+            signature, counted=counted,
         )  # fmt: skip
     except OpenShapeError as error:
         advice = f"Pass {shapes_option(error.shapes)}"
@@ -69,9 +72,13 @@ class ModelOptions:
     dim: Sequence[str] | None = None
     signature: str | None = None
 
-    def read(self, path: Path, target: Target) -> tuple[Any, dict[str, Any]]:
+    def read(
+        self, path: Path, target: Target, *, firmware: bool = False
+    ) -> tuple[Any, dict[str, Any]]:
         """Return (relay module, parameters) of the model at `path` for a target.
 
+        In `firmware`, which targets without a system are always for, all sizes are fixed: an output
+        whose size depends on the data has its room and a count beside it.
         Raises what `read_model` raises, and ModelError for an option that is spelled otherwise.
         """
         return read_model(
@@ -82,6 +89,7 @@ class ModelOptions:
             rounding_for(target, self.dense_rounding),
             parse_dims(self.dim),
             self.signature,
+            counted=firmware or target.parsed_triple.is_bare,
         )
 
 

@@ -60,15 +60,16 @@ Signature = Annotated[
 OptLevel = Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")]
 
 # Of a run
+_MOST_RUNS = 2**31 - 1  # what a device is told is 32 bits long
 Inputs = Annotated[
     Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
 ]
-Number = Annotated[int, typer.Option(min=1, help="Runs in each measurement.")]
+Number = Annotated[int, typer.Option(min=1, max=_MOST_RUNS, help="Runs in each measurement.")]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, max=256, help="Threads of the device. [default: all its processors]"),
 ]
-Repeat = Annotated[int, typer.Option(min=1, help="How many times to measure.")]
+Repeat = Annotated[int, typer.Option(min=1, max=_MOST_RUNS, help="How many times to measure.")]
 
 # Of the device that it runs on (see `connection.Connection`)
 RpcHost = Annotated[str | None, typer.Option(help="Run on the device at this address.")]

@@ -13,6 +13,7 @@ from slipway.cli.options import AsJson, Bindings, InputShapes
 from slipway.cli.outputs import need_output
 from slipway.deploy.model_file import format_of
 from slipway.errors import ModelError
+from slipway.toolchain.link import write_file
 
 
 def quantize(
@@ -92,7 +93,7 @@ def quantize(
     made.save(destination)
     assert made.report is not None  # it has just been made
     if report is not None:
-        report.write_text(made.report.to_json() + "\n", encoding="utf-8")
+        write_file(report, f"{made.report.to_json()}\n".encode())
     if as_json:
         print(made.report.to_json())
         return

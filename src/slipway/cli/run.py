@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
 from slipway.runtime.arrays.numpy_file import read_numpy_file
 from slipway.runtime.devices import AnyDevice, Device
+from slipway.toolchain.link import write_file
 
 FILL_MODES = ("random", "zeros", "ones")
 
@@ -52,7 +54,7 @@ def run(
         str, typer.Option(help="What fills inputs that are not given: random, zeros or ones.")
     ] = "random",
     print_top: Annotated[
-        int | None, typer.Option(help="Print the N largest values of each output.")
+        int | None, typer.Option(min=1, help="Print the N largest values of each output.")
     ] = None,
     print_time: Annotated[
         bool, typer.Option("--print-time", help="Time the run, on the device itself.")
@@ -115,8 +117,9 @@ def run(
     results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
     names = module.get_output_names()
     if outputs is not None:
-        with outputs.open("wb") as file:  # a path without .npz would get it appended
-            np.savez(file, **{f"output_{i}": value for i, value in enumerate(results)})
+        stored = BytesIO()
+        np.savez(stored, **{f"output_{i}": value for i, value in enumerate(results)})
+        write_file(outputs, stored.getvalue())
     if as_json:
         found = run_values(results, print_top or 0)
         for one, name in zip(found["outputs"], names, strict=True):
@@ -164,7 +167,9 @@ def dump_layers(module: Any, folder: Path) -> None:
     count = 0
     for number, (layer, function, value) in enumerate(module.layer_values()):
         name = re.sub(r"[^\w.-]+", "_", layer or function)[:80]
-        np.save(folder / f"{number:03}_{name}.npy", value.numpy())
+        stored = BytesIO()
+        np.save(stored, value.numpy())
+        write_file(folder / f"{number:03}_{name}.npy", stored.getvalue())
         count += 1
     console.err.print(f"{console.plain(folder)}: {count} tensors")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +26,8 @@ from slipway.cli.options import (
 from slipway.cli.outputs import need_output_folder
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
+from slipway.toolchain.link import write_file
+from slipway.toolchain.tempdir import made_whole
 from slipway.version import VERSION
 
 if TYPE_CHECKING:
@@ -117,21 +118,23 @@ def web_demo(
     if image is not None:
         means, deviations = IMAGENET if imagenet else (mean, std)
         image |= scaling(str(shown["dtype"]), image["channels"], scale, means, deviations)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = compiled(module, parameters, targets, folder)
-    about = {
+    about: dict[str, Any] = {
         "title": title or model.stem,
         "version": VERSION,
-        "model": written[0].name,
-        "relaxed": written[1].name if len(written) > 1 else None,
-        "bytes": written[0].stat().st_size,
         "input": shown,
         "others": [one for one in inputs if one is not shown],
         "image": image,
         "outputs": outputs,
     }
-    (folder / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
-    copy_page(folder)
+    with made_whole(folder):
+        written = compiled(module, parameters, targets, folder)
+        about |= {
+            "model": written[0].name,
+            "relaxed": written[1].name if len(written) > 1 else None,
+            "bytes": written[0].stat().st_size,
+        }
+        write_file(folder / "about.json", json.dumps(about, indent=1).encode())
+        copy_page(folder)
     size = sum(path.stat().st_size for path in folder.iterdir())
     console.out.print(
         f"{console.plain(folder)}: {console.size_text(size)}; serve it with any web server:"
@@ -213,7 +216,7 @@ def copy_page(folder: Path) -> None:
         source / "device" / "icon.svg",
         *(source / "demo" / name for name in PAGE),
     ):
-        shutil.copy(path, folder / path.name)
+        write_file(folder / path.name, path.read_bytes())
 
 
 def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.compiler.memory_plan import Block, Plan, plan
+from slipway.compiler.memory_plan.images import Image, images_of, shared_images
 from slipway.compiler.model_graph import NOP, ExactSize, GraphNode, ModelGraph, TensorRef
 from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
 from slipway.errors import LoweringError
@@ -248,10 +249,14 @@ def _layers_of(function: Function) -> tuple[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class TensorStorage:
-    """Where a tensor lies; those of one `group` share bytes, `offset` None: not in the arena."""
+    """Where a tensor lies; those of one `group` share bytes, `offset` None: not in the arena.
+
+    `image`, where it is one, is the image of its group.
+    """
 
     group: int
     offset: int | None
+    image: Image | None = None
 
 
 @dataclass(frozen=True)
@@ -259,11 +264,19 @@ class StoragePlan:
     """The storage of every tensor, and the plan of the arena.
 
     A graph on several devices has a plan for each kind, `by_device`; offsets are in its own arena.
+    `image_bytes` are those of images beside the arena, without parameters'.
     """
 
     storage: dict[TensorRef, TensorStorage]
     plan: Plan
     by_device: Mapping[int, Plan] = field(default_factory=dict)
+    image_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all tensors that are no parameters."""
+        plans = self.by_device.values() or [self.plan]
+        return sum(made.size_bytes for made in plans) + self.image_bytes
 
     def of(self, node: int, index: int = 0) -> TensorStorage:
         """Return the storage of output `index` of node `node`."""
@@ -297,6 +310,9 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
     device_of = graph.devices or [0] * len(graph.nodes)
+    image_of, images = shared_images(images_of(graph), lives)
+    image_bytes = sum(images[n].size_bytes for n in {image_of[r] for r in image_of if r in lives})
+    lives = {ref: life for ref, life in lives.items() if ref not in image_of}
     offset_of: dict[TensorRef, int] = {}
     plans: dict[int, Plan] = {}
     for device in sorted(set(device_of or [0])):
@@ -313,9 +329,15 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
         plans[device] = plan(blocks, algorithm)
         offset_of.update(zip(own, plans[device].offsets, strict=True))
     groups: dict[Any, int] = {}
+    key: Any
     storage = {}
     for ref, base in root.items():
+        shared = image_of.get(base)
         offset = offset_of.get(base)
         key = base if offset is None else (device_of[base.node], offset)
-        storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset)
-    return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})
+        if shared is not None:
+            key = "image", device_of[base.node], shared
+        image = None if shared is None else images[shared]
+        storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset, image)
+    first, *_ = plans.values()
+    return StoragePlan(storage, first, plans if graph.devices else {}, image_bytes)

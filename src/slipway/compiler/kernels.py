@@ -31,11 +31,13 @@ from slipway.codegen.source import FunctionSource
 from slipway.compiler.accelerators.external import external_kernel, is_external
 from slipway.compiler.emit import COMPILER, build_module
 from slipway.compiler.graph import content_name
+from slipway.compiler.memory_plan.images import image_scopes
 from slipway.compiler.model_graph import ModelGraph
 from slipway.errors import SlipwayError
 from slipway.ir import custom, ops
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.ir.structural import structural_digest
@@ -80,7 +82,14 @@ def _lowered(
     name: str, function: Function, knobs: Knobs | None = None, *, target: Target
 ) -> PrimFunc:
     kernel = schedule_primitive(function, target, knobs)
-    return _ready(told_sizes(te.lower(kernel.schedule, list(kernel.args), name=name)), target)
+    scopes = image_scopes(function, len(kernel.args))
+    binds = {
+        tensor: decl_buffer(tensor.shape, tensor.dtype, tensor.name, scope=scope)
+        for tensor, scope in zip(kernel.args, scopes, strict=True)
+        if scope
+    }
+    loops = te.lower(kernel.schedule, list(kernel.args), name=name, binds=binds)
+    return _ready(told_sizes(loops), target)
 
 
 def _ready(loops: PrimFunc, target: Target) -> PrimFunc:

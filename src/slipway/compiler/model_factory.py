@@ -17,6 +17,7 @@ from slipway.compiler.cost import kernel_cost
 from slipway.compiler.graph import StoragePlan, one_line
 from slipway.compiler.imported import with_imports
 from slipway.compiler.input_values import meaning_of
+from slipway.compiler.memory_plan.images import Image
 from slipway.compiler.model_graph import ModelGraph, TensorRef
 from slipway.compiler.open_sizes import (
     formula_of,
@@ -38,15 +39,18 @@ from slipway.target import Target
 from slipway.toolchain.link import write_file
 
 
-def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -> GraphTables:
+def graph_tables(
+    graph: ModelGraph, storage: StoragePlan, alignment: int = 64, kind: int = 1
+) -> GraphTables:
     """Return the graph as the runtime's tables, with the planned storage of all tensors.
 
-    Parameters begin at multiples of `alignment` bytes.
+    Parameters begin at multiples of `alignment` bytes.  `kind` is that of the only device.
     """
     nodes: list[GraphNode] = []
     entries: list[GraphEntry] = []
     storages: list[Storage] = []
     owners: list[int] = []  # of each storage, the device
+    images: dict[int, Image] = {}  # by the number of a storage
     dims: list[OpenAxis] = []
     index: dict[int, int] = {}
     plans = storage.by_device or {0: storage.plan}
@@ -71,7 +75,10 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
                 index[planned.group] = len(storages)
                 device = graph.devices[number] if graph.devices else 0
                 owners.append(device)
-                if planned.offset is None:  # a parameter: memory of its own after the arena
+                if planned.image is not None:
+                    images[len(storages)] = planned.image
+                    storages.append(Storage(0, planned.image.size_bytes))
+                elif planned.offset is None:  # a parameter: memory of its own after the arena
                     arena = -(-sizes[device] // alignment) * alignment
                     storages.append(Storage(arena, size))
                     sizes[device] = arena + size
@@ -92,21 +99,38 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
             ]
             entries.append(GraphEntry(largest_shape(type_), type_.dtype, at))
     inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
-    outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
     begins, total = _one_after_another(sizes)
-    moved = (Storage(s.offset + begins[d], s.size) for s, d in zip(storages, owners, strict=True))
+    moved = [Storage(s.offset + begins[d], s.size) for s, d in zip(storages, owners, strict=True)]
+    arenas = [Arena(device, begin) for device, begin in begins.items()] if graph.devices else []
+    kinds = owners if graph.devices else [kind] * len(owners)
+    total = _add_images(images, kinds, arenas, moved, total)
     return GraphTables(
         tuple(nodes),
         tuple(entries),
         inputs,
-        outputs,
+        tuple((ref.node, ref.index) for ref in graph.outputs),
         tuple(moved),
         total,
         graph.output_names,
         sizes_of(graph, tellers),
         tuple(dims),
-        tuple(Arena(device, begin) for device, begin in begins.items()) if graph.devices else (),
+        tuple(arenas),
     )
+
+
+def _add_images(
+    images: Mapping[int, Image], kinds: Sequence[int], arenas: list[Arena],
+    storages: list[Storage], total: int,
+) -> int:  # fmt: skip
+    """Make an arena of each image, by the number of its storage; return what all arenas take."""
+    if images and not arenas:  # of the only device
+        arenas.append(Arena(kinds[0], 0))
+    for number, image in images.items():
+        begin = -(-total // 64) * 64
+        arenas.append(Arena(kinds[number], begin, image.texels, image.bits))
+        storages[number] = Storage(begin, image.size_bytes)
+        total = begin + image.size_bytes
+    return total
 
 
 def _one_after_another(sizes: Mapping[int, int]) -> tuple[dict[int, int], int]:
@@ -141,7 +165,7 @@ class ModelFactory(GraphExecutorFactoryModule):
         if others:
             metadata["device_types"] = sorted(set(graph.devices))
         super().__init__(
-            graph_tables(graph, storage, alignment),
+            graph_tables(graph, storage, alignment, target.kind.device_type),
             library,
             {**graph.params, **graph.initial},
             mod_name,
@@ -279,8 +303,9 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         **({"open_sizes": [_size(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {
-            "workspace_bytes": sum(made.size_bytes for made in plans),
-            "lower_bound_bytes": sum(made.lower_bound_bytes for made in plans),
+            "workspace_bytes": storage.size_bytes,
+            "lower_bound_bytes": sum(made.lower_bound_bytes for made in plans)
+            + storage.image_bytes,
             "planner": storage.plan.algorithm,
             "params_bytes": sum(a.nbytes for a in graph.params.values()),
         },

@@ -54,12 +54,16 @@ def examine_kind(
             yield wrong("session", str(error), "wait, or see on the page who holds the devices")
             return
         except RPCConnectionError as error:
+            is_there = isinstance(error.__cause__, RPCTimeoutError)
             yield wrong(
                 "address",
                 str(error),
-                "the device calls the tracker, and clients call the address that it gives: start "
-                "it with --custom-addr and one that reaches it from here, open its port in the "
-                "firewall, or let it call out only, through `slipway rpc-proxy`",
+                "it is there and does not answer in time: try again when the machine that it is on "
+                "has less to do, look into its log, or start it again"
+                if is_there
+                else "the device calls the tracker, and clients call the address that it gives: "
+                "start it with --custom-addr and one that reaches it from here, open its port in "
+                "the firewall, or let it call out only, through `slipway rpc-proxy`",
             )
             return
         except RPCError as error:

@@ -67,6 +67,16 @@ def announce(program: str, arguments: argparse.Namespace, what: str, address: st
         print(f"INFO:root:{program}: {what} {address}".rstrip(), file=sys.stderr, flush=True)
 
 
+def announce_port(program: str, arguments: argparse.Namespace, listener: socket.socket) -> None:
+    """Say that another port was taken than the one asked for, where others will look for it."""
+    port = listener.getsockname()[1]
+    if arguments.port not in (0, port):
+        announce(
+            program, arguments, f"port {arguments.port} is taken, by another one perhaps: who is "
+            f"to reach this one has to name port {port}", "",
+        )  # fmt: skip
+
+
 def add_tls(parser: argparse.ArgumentParser) -> None:
     """Add --tls-cert and --tls-key."""
     parser.add_argument(

@@ -16,6 +16,7 @@ from slipway.exec.arguments import (
     add_token,
     address_text,
     announce,
+    announce_port,
     message_of,
     read_token,
 )
@@ -143,6 +144,8 @@ def _announce(arguments: argparse.Namespace, listener: socket.socket, *, has_tok
     host = arguments.host
     unix = host.startswith("unix:")
     announce("RPCServer", arguments, "bind to", host if unix else address_text(listener, host))
+    if not unix:
+        announce_port("RPCServer", arguments, listener)
     if not is_loopback(host) and not has_token:
         announce(
             "RPCServer", arguments, "no token is set, so clients from other machines will be "

@@ -19,6 +19,7 @@ from slipway.exec.arguments import (
     add_token,
     address_text,
     announce,
+    announce_port,
     message_of,
     own_tls,
     read_token,
@@ -96,6 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.configure("RPCTracker", arguments.log_format)
     if arguments.listen_fd < 0:
         announce("RPCTracker", arguments, "bind to", address_text(listener, arguments.host))
+        announce_port("RPCTracker", arguments, listener)
     serving = [tracker.serve(listener)]
     if page is not None:
         serving.append(

@@ -54,7 +54,7 @@ def determinant(a: Expr) -> Any:
     dtype = a.tensor_type.dtype
     rows, lead, batch, count = _square(a)
     zero, one = const(0, dtype), const(1, dtype)
-    result: Any = const(np.ones(batch), dtype)
+    result: Any = relay.ones((batch,), dtype)
     for size in range(count, 0, -1):
         pivot_row, below, swapped = _pivoted(rows, batch, size, size)
         pivot = relay.reshape(_cut(pivot_row, (0, 1), (0, 1)), (batch,))
@@ -102,8 +102,8 @@ def solution(a: Expr, b: Expr) -> Any:
 def inverse(a: Expr) -> Any:
     """Return the inverses of the matrices in the last two axes."""
     shape = a.tensor_type.shape
-    unit = np.broadcast_to(np.eye(shape[-1], dtype=a.tensor_type.dtype), shape)
-    return solution(a, const(np.array(unit)))
+    unit = const(np.eye(shape[-1], dtype=a.tensor_type.dtype))
+    return solution(a, relay.broadcast_to(unit, shape))
 
 
 def cholesky(a: Expr) -> Any:

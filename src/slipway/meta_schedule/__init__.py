@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.meta_schedule import (
+    arg_info,
     builder,
     cost_model,
     database,
@@ -22,11 +23,14 @@ from slipway.meta_schedule import (
     schedule_rule,
     search_strategy,
     space_generator,
+    task_scheduler,
     tir_integration,
     tune,
     tune_context,
     utils,
 )
+from slipway.meta_schedule.arg_info import ArgInfo
+from slipway.meta_schedule.builder import Builder
 from slipway.meta_schedule.cost_model import CostModel
 from slipway.meta_schedule.feature_extractor import FeatureExtractor
 from slipway.meta_schedule.measure_callback import MeasureCallback
@@ -41,9 +45,11 @@ from slipway.meta_schedule.relay_integration import (
     tune_relay,
     tune_tvm,
 )
+from slipway.meta_schedule.runner import Runner
 from slipway.meta_schedule.schedule_rule import ScheduleRule
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
 from slipway.meta_schedule.space_generator import SpaceGenerator
+from slipway.meta_schedule.task_scheduler import TaskScheduler
 from slipway.meta_schedule.tir_integration import compile_tir, tune_te, tune_tir
 from slipway.meta_schedule.tune import tune_tasks
 from slipway.meta_schedule.tune_context import TuneContext
@@ -51,13 +57,14 @@ from slipway.meta_schedule.utils import derived_object
 from slipway.placeholders import SCHEDULES, placeholder_of
 
 __all__ = [
-    "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate", "Mutator", "Postproc",
-    "Profiler", "ScheduleRule", "SearchStrategy", "SpaceGenerator", "TuneConfig", "TuneContext",
-    "builder", "compile_relay", "compile_tir", "cost_model", "database", "derived_object",
-    "extract_tasks", "feature_extractor", "is_meta_schedule_enabled", "measure_callback", "mutator",
-    "postproc", "relay_integration", "runner", "schedule_rule", "search_strategy",
-    "space_generator", "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks",
-    "tune_te", "tune_tir", "tune_tvm", "utils",
+    "ArgInfo", "Builder", "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate",
+    "Mutator", "Postproc", "Profiler", "Runner", "ScheduleRule", "SearchStrategy", "SpaceGenerator",
+    "TaskScheduler", "TuneConfig", "TuneContext", "arg_info", "builder", "compile_relay",
+    "compile_tir", "cost_model", "database", "derived_object", "extract_tasks", "feature_extractor",
+    "is_meta_schedule_enabled", "measure_callback", "mutator", "postproc", "relay_integration",
+    "runner", "schedule_rule", "search_strategy", "space_generator", "task_scheduler",
+    "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks", "tune_te", "tune_tir",
+    "tune_tvm", "utils",
 ]  # fmt: skip
 
 

@@ -1,13 +1,24 @@
-"""Cost models (classic), by which scripts say how candidates are ranked: all are the engine's."""
+"""Cost models (classic), by which scripts say how candidates are ranked.
+
+Those here stand for the engine's; one of a script's own derives from `PyCostModel`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from slipway.errors import NotAvailableError
+from slipway.meta_schedule.runner.artifact import RunnerResult
+from slipway.meta_schedule.search_strategy import MeasureCandidate
+from slipway.meta_schedule.utils import Described
 from slipway.placeholders import SCHEDULES, placeholder_of
 
+if TYPE_CHECKING:
+    from slipway.meta_schedule.tune_context import TuneContext
 
-class CostModel:
+
+class CostModel(Described):
     """Ranks candidates; the engine's own model learns after every batch (`tuning.model`)."""
 
     @staticmethod
@@ -18,6 +29,34 @@ class CostModel:
             raise ValueError(f"cost_model {kind!r}: it is one of {', '.join(kinds)}")
         made: CostModel = kinds[kind](*args, **kwargs)
         return made
+
+
+class PyCostModel(CostModel):
+    """A model of a script's own: it has `update` and `predict`.
+
+    It orders the candidates that the engine's own model ranks first, for functions of loops.
+    """
+
+    def load(self, path: str) -> None:
+        """Read what `save` wrote."""
+        raise NotAvailableError(f"{type(self).__name__} has no load(path)")
+
+    def save(self, path: str) -> None:
+        """Write what was learned."""
+        raise NotAvailableError(f"{type(self).__name__} has no save(path)")
+
+    def update(
+        self,
+        context: TuneContext,
+        candidates: Sequence[MeasureCandidate],
+        results: Sequence[RunnerResult],
+    ) -> None:
+        """Learn from what was measured."""
+        raise NotAvailableError(f"{type(self).__name__} has no update(context, candidates, ...)")
+
+    def predict(self, context: TuneContext, candidates: Sequence[MeasureCandidate]) -> Any:
+        """Return a number for each candidate; the larger, the better."""
+        raise NotAvailableError(f"{type(self).__name__} has no predict(context, candidates)")
 
 
 class XGBModel(CostModel):

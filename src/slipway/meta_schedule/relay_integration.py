@@ -13,18 +13,21 @@ from slipway.backends.backend import compile_target
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.relay_build import build
 from slipway.compiler.vm import compile as compile_vm
+from slipway.errors import NotAvailableError
 from slipway.ir.function import IRModule
-from slipway.meta_schedule.builder import LocalBuilder
+from slipway.meta_schedule.builder import Builder, LocalBuilder
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.profiler import Profiler
-from slipway.meta_schedule.runner import LocalRunner
+from slipway.meta_schedule.runner import LocalRunner, PyRunner
+from slipway.meta_schedule.searches import SearchParts, engine_builder
+from slipway.meta_schedule.task_scheduler import TaskScheduler
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Function
 from slipway.runtime.vm import Executable
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.transform.instruments import PassInstrument
-from slipway.tuning.builders import Builder
+from slipway.tuning.builders import Builder as EngineBuilder
 from slipway.tuning.runner import Runner
 from slipway.tuning.task import TuningTask
 from slipway.tuning.task import extract_tasks as tasks_of
@@ -117,7 +120,7 @@ def tune_tvm(
     params: Mapping[str, Any] | None = None,
     work_dir: str | Path,
     runner: Runner | None = None,
-    builder: LocalBuilder | Builder | None = None,
+    builder: Builder | EngineBuilder | None = None,
     database: JSONDatabase | None = None,
     seed: int | None = None,
 ) -> JSONDatabase:
@@ -142,12 +145,12 @@ def tune_relay(
     *,
     max_trials_per_task: int | None = None,
     num_trials_per_iter: int = 64,
-    builder: LocalBuilder | Builder | str | None = None,
+    builder: Builder | EngineBuilder | str | None = None,
     runner: Runner | str | None = None,
     database: JSONDatabase | str | None = None,
-    cost_model: str = "xgb",
-    measure_callbacks: str = "default",
-    task_scheduler: str = "gradient",
+    cost_model: object = "xgb",
+    measure_callbacks: object = "default",
+    task_scheduler: object = "gradient",
     space: str = "post-order-apply",
     strategy: str = "evolutionary",
     seed: int | None = None,
@@ -159,8 +162,9 @@ def tune_relay(
 ) -> JSONDatabase:
     """The same as `tune_tvm` with the limits as arguments.
 
-    A part of classic TVM's search is given by its name, which stands for the one that there is;
-    a number of `num_tuning_cores` is that of the processes that compile.
+    A part of classic TVM's search that is given by its name stands for the one that there is; a
+    task scheduler, callbacks and a builder of a script's own are called for the kernels.  A number
+    of `num_tuning_cores` is that of the processes that compile.
     """
     expect_known(
         builder=builder, runner=runner, database=database, cost_model=cost_model,
@@ -173,6 +177,12 @@ def tune_relay(
         max_trials_per_task=max_trials_per_task or TuneConfig.max_trials_per_task,
         max_trials_global=max_trials_global,
     )
+    if isinstance(runner, PyRunner):
+        raise NotAvailableError(
+            f"{type(runner).__name__} gives times alone, and whole models are compared here, too: "
+            "tune_tir and tune_tasks take a PyRunner; for a model give a runner with open(), which "
+            "returns an RPCSession"
+        )
     builders = None if isinstance(builder, str) else builder
     if builders is None and isinstance(num_tuning_cores, int):
         builders = LocalBuilder(num_tuning_cores)
@@ -180,6 +190,10 @@ def tune_relay(
         mod, target, config, params, work_dir, None if isinstance(runner, str) else runner,
         builders, None if isinstance(database, str) else database, seed,
         _context(opt_level, None, disabled_pass, instruments),
+        SearchParts(
+            cost_model=cost_model, measure_callbacks=measure_callbacks,
+            scheduler=TaskScheduler.create(task_scheduler),
+        ),
     )  # fmt: skip
 
 
@@ -222,14 +236,15 @@ def _searched(
     params: Mapping[str, Any] | None,
     work_dir: str | Path,
     runner: Runner | None,
-    builder: LocalBuilder | Builder | None,
+    builder: Builder | EngineBuilder | None,
     database: JSONDatabase | None,
     seed: int | None,
     context: PassContext,
+    parts: SearchParts | None = None,
 ) -> JSONDatabase:
     """Search in a PassContext, as `tune_tvm` says."""
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
-    builders = builder.builder if isinstance(builder, LocalBuilder) else builder
+    builders = engine_builder(builder)
     found = database if database is not None else JSONDatabase(work_dir=work_dir)
     limit = (config or TuneConfig()).budget()
     with context, ExitStack() as stages:
@@ -242,6 +257,7 @@ def _searched(
         tune_model(
             module, compile_target(target), params, runner or LocalRunner(), found, limit, tell,
             begun=kernels_begin, seed=seed or 0, builder=builders,
+            prepare=lambda searches: parts.sharing(searches, found) if parts else None,
         )  # fmt: skip
     return found
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway.blocks.schedule import Schedule
 from slipway.errors import SlipwayError, TuningError
+from slipway.meta_schedule.arg_info import TensorInfo
 from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.tuning.schedules.block_schedules import BlockSearch, DesignSpace, ReplaySearch
 from slipway.tuning.space import Candidate
@@ -27,10 +28,13 @@ MOST_DRAWS = 64  # for each candidate, before the space counts as tried
 
 @dataclass(frozen=True)
 class MeasureCandidate:
-    """A schedule to measure, and what its function takes: (dtype, shape) of each tensor."""
+    """A schedule to measure, and what its function takes.
 
-    sch: Schedule
-    args_info: Sequence[tuple[str, tuple[int, ...]]] = ()
+    Of a kernel of a model `sch` is None and `candidate` its strategy with knobs.
+    """
+
+    sch: Schedule | None
+    args_info: Sequence[TensorInfo] | None = ()
     candidate: Candidate | None = field(default=None, compare=False)
 
 

@@ -15,6 +15,7 @@ from slipway.blocks.schedule import BlockRV, Schedule
 from slipway.errors import NotAvailableError, TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import Block
+from slipway.meta_schedule.mutator import own_mutators
 from slipway.meta_schedule.postproc import Postproc
 from slipway.meta_schedule.schedule_rule import ScheduleRule
 from slipway.placeholders import SCHEDULES, placeholder_of
@@ -31,8 +32,8 @@ SEED = 1  # of what a design samples first: the same each time
 class SpaceGenerator:
     """What makes the designs of a function.
 
-    `sch_rules` and `postprocs` are lists, "from-target" or the name of a kind of target; the
-    probabilities of mutators are classic TVM's, and have no use here.
+    `sch_rules` and `postprocs` are lists, "from-target" or the name of a kind of target.  Of
+    `mutator_probs` those of a script's own are applied, whatever their probability.
     """
 
     def __init__(
@@ -41,12 +42,13 @@ class SpaceGenerator:
         postprocs: Postprocs = "from-target",
         mutator_probs: Mapping[Any, float] | str | None = "from-target",
     ) -> None:
-        del mutator_probs
+        self.mutator_probs = mutator_probs if isinstance(mutator_probs, Mapping) else {}
         self.sch_rules = None if isinstance(sch_rules, str) or sch_rules is None else [*sch_rules]
         self.postprocs = [] if isinstance(postprocs, str) or postprocs is None else [*postprocs]
 
     def _initialize_with_tune_context(self, context: TuneContext) -> None:
-        for part in (*(self.sch_rules or ()), *self.postprocs):
+        parts = (*(self.sch_rules or ()), *self.postprocs, *own_mutators(self.mutator_probs))
+        for part in parts:
             part._initialize_with_tune_context(context)
 
     def initialize_with_tune_context(self, context: TuneContext) -> None:

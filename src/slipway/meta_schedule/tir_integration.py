@@ -12,15 +12,16 @@ from slipway.blocks.schedule import Schedule
 from slipway.errors import TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import Block
-from slipway.meta_schedule.builder import LocalBuilder
+from slipway.meta_schedule.builder import Builder
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.relay_integration import TuneConfig
+from slipway.meta_schedule.runner import PyRunner
 from slipway.meta_schedule.space_generator import PostOrderApply
 from slipway.meta_schedule.tune import tune_tasks
 from slipway.meta_schedule.tune_context import TuneContext, normalized
 from slipway.target import Target
 from slipway.te.tensor import Tensor
-from slipway.tuning.builders import Builder
+from slipway.tuning.builders import Builder as EngineBuilder
 from slipway.tuning.runner import Runner
 
 
@@ -33,12 +34,12 @@ def tune_tir(
     config: TuneConfig | None = None,
     max_trials_per_task: int | None = None,
     num_trials_per_iter: int = 64,
-    builder: LocalBuilder | Builder | str = "local",
-    runner: Runner | str | None = "local",
+    builder: Builder | EngineBuilder | str = "local",
+    runner: Runner | PyRunner | str | None = "local",
     database: JSONDatabase | str | None = "json",
     cost_model: object = "xgb",
     measure_callbacks: object = "default",
-    task_scheduler: str = "gradient",
+    task_scheduler: object = "gradient",
     space: object = "post-order-apply",
     strategy: object = "evolutionary",
     num_tuning_cores: str | int = "physical",
@@ -74,7 +75,10 @@ def tune_tir(
             return block.name in names
 
         space = PostOrderApply(f_block_filter=is_named)
-    parts = {"sch_rules": _made(sch_rules), "postprocs": _made(postprocs)}
+    parts = {
+        "sch_rules": _made(sch_rules), "postprocs": _made(postprocs),
+        "mutator_probs": _made(mutator_probs),
+    }  # fmt: skip
     tasks = []
     for name, func in functions.items():
         chosen = (special_space or {}).get(name, space)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from slipway.errors import ArgumentValueError
-from slipway.meta_schedule.builder import LocalBuilder
+from slipway.meta_schedule.builder import Builder
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.profiler import Profiler
-from slipway.meta_schedule.relay_integration import TuneConfig, expect_known, tell
-from slipway.meta_schedule.runner import LocalRunner
-from slipway.meta_schedule.search_strategy import SearchStrategy
+from slipway.meta_schedule.relay_integration import expect_known, tell
+from slipway.meta_schedule.runner import PyRunner
+from slipway.meta_schedule.searches import SearchParts, TrialLimits, search
+from slipway.meta_schedule.task_scheduler import TaskScheduler
 from slipway.meta_schedule.tune_context import TuneContext
-from slipway.toolchain.tempdir import tempdir
-from slipway.transform.context import PassContext
-from slipway.tuning.builders import Builder
+from slipway.tuning.builders import Builder as EngineBuilder
 from slipway.tuning.runner import Runner
 from slipway.tuning.task import TuningTask
-from slipway.tuning.tune import Budget, share_trials
-from slipway.tuning.tune import tune_tasks as search_tasks
 
 
 def tune_tasks(
@@ -31,8 +27,8 @@ def tune_tasks(
     max_trials_global: int,
     max_trials_per_task: int | None = None,
     num_trials_per_iter: int = 64,
-    builder: LocalBuilder | Builder | str = "local",
-    runner: Runner | str = "local",
+    builder: Builder | EngineBuilder | str = "local",
+    runner: Runner | PyRunner | str = "local",
     database: JSONDatabase | str = "json",
     cost_model: object = "xgb",
     measure_callbacks: object = "default",
@@ -57,41 +53,10 @@ def tune_tasks(
             "weight for each task, and a task at least"
         )
     found = JSONDatabase(work_dir=work_dir) if isinstance(database, str) else database
-    limit = TuneConfig(
-        num_trials_per_iter=num_trials_per_iter,
-        max_trials_per_task=max_trials_per_task or max_trials_global,
-        max_trials_global=max_trials_global,
+    limits = TrialLimits(max_trials_global, max_trials_per_task or 0, num_trials_per_iter)
+    parts = SearchParts(
+        builder, runner, cost_model, measure_callbacks, TaskScheduler.create(task_scheduler)
     )
-    builders = builder.builder if isinstance(builder, LocalBuilder) else builder
-    runners = LocalRunner() if isinstance(runner, str) else runner
-    own = None if isinstance(builders, str) else builders
-    pairs = list(zip(tasks, task_weights, strict=True))
-    contexts = [(task, weight) for task, weight in pairs if isinstance(task, TuneContext)]
-    kernels = [
-        replace(task, weight=weight) for task, weight in pairs if isinstance(task, TuningTask)
-    ]
-    with PassContext(opt_level=3), Profiler.timeit("KernelSearch"):
-        if kernels:
-            search_tasks(kernels, runners, found, limit.budget(), tell, seed or 0, own)
-        if contexts:
-            _search_functions(contexts, runners, found, limit.budget(), seed or 0, own)
+    with Profiler.timeit("KernelSearch"):
+        search(list(zip(tasks, task_weights, strict=True)), found, limits, parts, seed or 0, tell)
     return found
-
-
-def _search_functions(
-    contexts: Sequence[tuple[TuneContext, float]],
-    runner: Runner,
-    database: JSONDatabase,
-    budget: Budget,
-    seed: int,
-    builder: Builder | None,
-) -> None:
-    """Search functions of loops, each as its context's strategy does it."""
-    with tempdir() as folder:
-        searches = []
-        for context, weight in contexts:
-            task = context.task(weight)
-            kind = SearchStrategy.create(context.search_strategy or "evolutionary").SEARCH
-            bench = task.bench(runner, Path(folder.path), builder=builder)
-            searches.append(kind(task, database, bench, seed))
-        share_trials(searches, budget, tell)

@@ -9,8 +9,9 @@ from typing import Any
 from slipway.backends.backend import compile_target
 from slipway.blocks.schedule import Schedule
 from slipway.errors import TuningError
-from slipway.ir import ops
 from slipway.ir.function import IRModule, PrimFunc
+from slipway.meta_schedule.arg_info import ArgInfo, TensorInfo
+from slipway.meta_schedule.mutator import own_mutators
 from slipway.meta_schedule.postproc import Postproc, finished
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
 from slipway.meta_schedule.space_generator import SpaceGenerator
@@ -64,6 +65,8 @@ class TuneContext:
             self.space_generator.sch_rules = list(parts["sch_rules"])
         if self.space_generator is not None and parts.get("postprocs") is not None:
             self.space_generator.postprocs = list(parts["postprocs"])
+        if self.space_generator is not None and parts.get("mutator_probs") is not None:
+            self.space_generator.mutator_probs = dict(parts["mutator_probs"])
         self.initialize()
 
     def initialize(self) -> None:
@@ -98,6 +101,7 @@ class TuneContext:
             self.func, list(designs or generator.generate_design_space(module)), finish,
             (lambda seed: generator.designs(module, seed)) if is_fresh else None,
             has_own_end=bool(own),
+            changes=[m.apply for m in own_mutators(generator.mutator_probs)],
         )  # fmt: skip
 
     def task(self, weight: float = 1.0) -> BlockTask:
@@ -112,10 +116,9 @@ class TuneContext:
         legal_default(self.task_name, space)
         return BlockTask(self.task_name, self.func, self.target, space, weight)
 
-    def args_info(self) -> list[tuple[str, tuple[int, ...]]]:
+    def args_info(self) -> list[TensorInfo]:
         """Return the dtype and shape of each argument."""
-        buffers = [buffer for _, buffer in self.func.buffer_map]
-        return [(b.dtype, tuple(ops.as_int(n) or -1 for n in b.shape)) for b in buffers]
+        return ArgInfo.from_prim_func(self.func)
 
     def _generator(self) -> SpaceGenerator:
         if self.space_generator is None:

@@ -1,4 +1,4 @@
-"""What scripts ask of the machine (classic), for the ``-num-cores`` of a target."""
+"""What scripts need besides (classic): the machine's cores, classes that derive from ours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+class Described:
+    """A part of a search that is printed by its class, as classic TVM printed it."""
+
+    def __str__(self) -> str:
+        return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
 
 
 def cpu_count(logical: bool = True) -> int:

@@ -28,7 +28,7 @@ from slipway.micro.model_library import unpack_into_project
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server
 from slipway.micro.serial_port import SerialPort
-from slipway.micro.toolchain import find_tool, run_tool
+from slipway.micro.toolchain import make_project, run_tool
 from slipway.toolchain.unpack import unpack_tar
 
 PROJECT_TYPES = ("bench", "host_driven", "example_project")
@@ -191,9 +191,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
         self._make()
 
     def _make(self, *variables: str) -> None:
-        jobs = str(min(4, os.cpu_count() or 1))
-        command = [find_tool("make"), "-C", str(self.folder), "-j", jobs, *variables]
-        run_tool(command, "building the firmware")
+        make_project(self.folder, min(4, os.cpu_count() or 1), *variables)
 
     def flash(self, options: dict[str, Any]) -> None:
         """Program the board; an emulator reads the image when the transport opens."""
@@ -371,7 +369,7 @@ _MAKEFILE = """\
 CC = {compiler}
 CPU = {cpu}
 CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-common \\
-  -fcallgraph-info=su -Wall -Wextra {extra}\\
+  -ffile-prefix-map="$$PWD"=. -fcallgraph-info=su -Wall -Wextra {extra}\\
   -DSLW_STATIC -DSLW_NO_THREADS -DSLW_RPC_MESSAGE_BYTES=512 \\
   -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
 LDFLAGS = $(CPU) -nostartfiles {libs}{mismatch}-T firmware.ld -Wl,-n -Wl,--gc-sections \\

@@ -20,7 +20,7 @@ from slipway.micro.model_config import model_config
 from slipway.micro.model_library import unpack_into_project
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server
-from slipway.micro.toolchain import run_tool
+from slipway.micro.toolchain import kept_objects, run_tool
 
 
 class CrtHandler(BaremetalHandler):
@@ -74,13 +74,18 @@ class CrtHandler(BaremetalHandler):
         (folder / "build").mkdir(exist_ok=True)
         sources = [*sorted((folder / "board").glob("*.c"))]
         sources += sorted((folder / "model" / "codegen" / "host" / "src").glob("*.c"))
-        sources += [folder / "crt" / "src" / f"{name}.c" for name in SESSION_SOURCES]
         sources += sorted((folder / "model" / "codegen" / "host" / "lib").glob("*.o"))
+        objects = folder / "build" / "crt" / "src"
+        sources += [objects / f"{name}.o" for name in SESSION_SOURCES]
         flags = ["-std=c11", "-O2", "-D_GNU_SOURCE", "-DSLW_STATIC", "-DSLW_NO_THREADS"]
-        for include in ("board", "crt/include", "crt/src", "model/codegen/host/include"):
-            flags.append(f"-I{folder / include}")
-        command = [compiler, *flags, "-o", str(folder / IMAGE), *map(str, sources)]
-        run_tool(command, "building the process")
+        includes = ("board", "crt/include", "crt/src", "model/codegen/host/include")
+        command = [compiler, *flags, *(f"-I{folder / include}" for include in includes)]
+        shutil.rmtree(objects, ignore_errors=True)  # somebody may have changed a file since
+        with kept_objects(folder, compiler, " ".join(flags)) as missing:
+            for source in missing:
+                made = objects / f"{source.stem}.o"
+                run_tool([*command, "-c", "-o", str(made), str(source)], "building the runtime")
+        run_tool([*command, "-o", str(folder / IMAGE), *map(str, sources)], "building the process")
 
     def flash(self, options: dict[str, Any]) -> None:
         """Nothing to program."""

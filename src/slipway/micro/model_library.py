@@ -21,6 +21,7 @@ the model's order.
 from __future__ import annotations
 
 import datetime
+import errno
 import functools
 import io
 import json
@@ -38,6 +39,8 @@ from slipway.micro.exports.port_templates import TEMPLATE_FILES
 from slipway.toolchain.link import write_file
 from slipway.toolchain.unpack import unpack_tar
 
+# Errors of writing, which say nothing of what is read.
+WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 VERSION = 7
 
 
@@ -146,6 +149,8 @@ def unpack_model_library(path: str | Path, folder: str | Path) -> dict[str, Any]
     except (
         ArtifactError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
     ) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.errno in WRITING:
+            raise OSError(error.errno, os.strerror(error.errno), str(target)) from error
         raise ArtifactError(f"{path} is no Model Library Format archive: {error}") from error
     if version > VERSION:
         raise ArtifactError(

@@ -63,7 +63,7 @@ class SerialPort:
             termios.tcflush(fd, termios.TCIOFLUSH)
         except termios.error as error:
             os.close(fd)
-            raise RPCConnectionError(f"{self.path} is no serial port: {error}") from error
+            raise RPCConnectionError(f"{self.path} is no serial port: {error.args[-1]}") from error
         self._fd = fd
 
     def timeouts(self) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""Programs that firmware needs: cross compilers, make, emulators; found, run, and explained."""
+"""Programs that firmware needs: cross compilers, make, emulators; found, run, and explained.
+
+Objects of the device runtime are kept between projects: `kept_objects`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import os
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from slipway.codegen import cache
 from slipway.errors import ToolchainError
 
 _PACKAGES = {
@@ -72,3 +77,91 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
         message = (errors.strip() or output.strip())[-4000:]
         raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{message}")
     return output
+
+
+# What a compilation leaves, without which gcc does not write the file: the object, its call graph,
+# what it was made of.
+_LEFT = (".o", ".ci", ".d")
+_SIZE = struct.Struct("<q")
+_RUNTIME = "crt"  # the folder of a project whose files are compiled alike in every project
+
+
+def make_project(folder: Path, jobs: int, *variables: str) -> None:
+    """Run make in a project whose Makefile compiles the runtime's files one by one.
+
+    An object that is there already is make's business; the others, see `kept_objects`.
+    """
+    make = [find_tool("make"), "-C", str(folder), "-j", str(jobs), *variables]
+    # The compiler and its flags as make reads them, whatever somebody has changed in the file.
+    say = "--eval=slipway-flags: ; $(info $(CC) $(CFLAGS))@:"
+    said = run_tool([*make, "--no-print-directory", say, "slipway-flags"], "reading the Makefile")
+    with kept_objects(folder, said.split(maxsplit=1)[0], said):
+        run_tool(make, "building the firmware")
+
+
+@contextlib.contextmanager
+def kept_objects(folder: Path, compiler: str, flags: str) -> Iterator[list[Path]]:
+    """Give a project the runtime's objects that the same compiler has made with the same `flags`.
+
+    They come from the kernel cache; yields the sources whose objects are still missing, and keeps
+    what the block makes of them at ``build/crt/src``.
+    """
+    wanted = _absent(folder, compiler, flags)
+    missing = []
+    for base, (source, key) in wanted.items():
+        base.parent.mkdir(parents=True, exist_ok=True)
+        made = cache.load(key)
+        if made is None:
+            missing.append(source)
+        else:
+            _unpack(made, base)
+    yield missing
+    for base, (source, key) in wanted.items():
+        if source in missing and base.with_suffix(".o").exists():
+            cache.store(key, _packed(base))
+
+
+def _absent(folder: Path, compiler: str, flags: str) -> dict[Path, tuple[Path, str]]:
+    """Return the runtime's objects that are not there, without suffix: their sources and keys."""
+    found = shutil.which(compiler)
+    if found is None:
+        return {}  # who runs it says so
+    sources = sorted((folder / _RUNTIME / "src").glob("*.c"))
+    bases = {folder / "build" / source.relative_to(folder): source for source in sources}
+    absent = {b: source for b, source in bases.items() if not b.with_suffix(".o").exists()}
+    if not absent:
+        return {}
+    status = Path(found).resolve().stat()
+    headers = sorted((folder / _RUNTIME).rglob("*.h"))
+    common = cache.key_of(
+        found, f"{status.st_size} {status.st_mtime_ns}", flags,
+        *(part for path in headers for part in (str(path.relative_to(folder)), path.read_bytes())),
+    )  # fmt: skip
+    return {
+        base.with_suffix(""): (source, cache.key_of(common, source.name, source.read_bytes()))
+        for base, source in absent.items()
+    }
+
+
+def _packed(base: Path) -> bytes:
+    """Return the files of one compilation, each behind its size; -1 for one that is not there."""
+    parts = []
+    for suffix in _LEFT:
+        path = base.with_suffix(suffix)
+        content = path.read_bytes() if path.exists() else None
+        parts.append(_SIZE.pack(-1 if content is None else len(content)) + (content or b""))
+    return b"".join(parts)
+
+
+def _unpack(packed: bytes, base: Path) -> None:
+    """Write the files of one compilation, the object last, which must be the newest for make."""
+    at, files = 0, {}
+    for suffix in _LEFT:
+        (size,) = _SIZE.unpack_from(packed, at)
+        at += _SIZE.size
+        if size >= 0:
+            files[suffix] = packed[at : at + size]
+            at += size
+    for suffix in reversed(_LEFT):
+        if suffix in files:
+            base.with_suffix(suffix).write_bytes(files[suffix])

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from slipway.report.compare import Comparison, layer_times
+from slipway.toolchain.link import write_file
 
 NBSP = "\u00a0"  # a number and its unit stay on one line
 HEAD = """<!doctype html>
@@ -64,7 +65,7 @@ def comparison_html(found: Comparison) -> str:
 
 def write_comparison(found: Comparison, path: Path) -> Path:
     """Write the page to `path` and return it."""
-    path.write_text(comparison_html(found), encoding="utf-8", errors="backslashreplace")
+    write_file(path, comparison_html(found).encode(errors="backslashreplace"))
     return path
 
 

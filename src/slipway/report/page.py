@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from slipway.report.data import Report
+from slipway.toolchain.link import write_file
 
 
 def html_of(report: Report) -> str:
@@ -29,5 +30,5 @@ def html_of(report: Report) -> str:
 def write_page(report: Report, path: str | Path) -> Path:
     """Write the page to `path` and return it."""
     target = Path(path)
-    target.write_text(html_of(report), encoding="utf-8", errors="backslashreplace")
+    write_file(target, html_of(report).encode(errors="backslashreplace"))
     return target

@@ -128,10 +128,11 @@ class TrackerSession:
                 return _with_linker(session)
             except RPCError as error:
                 failure = error
+        devices = "a device" if max_retry <= 1 else f"{max_retry} devices"
         raise RPCConnectionError(
-            f"{self} handed out {max_retry} devices of kind {key!r}, and none could be reached. "
+            f"{self} handed out {devices} of kind {key!r}, and none could be reached. "
             f"The last one: {failure}"
-        )
+        ) from failure
 
     def request_and_run(
         self,

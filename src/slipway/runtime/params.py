@@ -80,6 +80,11 @@ class _Reader:
         self._data = memoryview(data).cast("B")
         self._at = 0
 
+    @property
+    def left(self) -> int:
+        """How many bytes were not taken yet."""
+        return len(self._data) - self._at
+
     def take(self, size: int) -> memoryview:
         if size < 0 or self._at + size > len(self._data):
             raise ArtifactError(
@@ -123,7 +128,10 @@ def read_params(data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[A
         raise _damaged("names and tensors differ in number")
     if len(set(names)) != count:
         raise _damaged("two tensors have one name")
-    return {name: _read_tensor(reader) for name in names}
+    found = {name: _read_tensor(reader) for name in names}
+    if left := reader.left:
+        raise _damaged(f"{left} bytes follow the last tensor, which belong to none")
+    return found
 
 
 def _read_tensor(reader: _Reader) -> npt.NDArray[Any]:

@@ -35,8 +35,8 @@ class Costs:
     - `load_cycles`: what a load adds to a step, beyond what its units are busy.
     - `loop_cycles`: what the loop of a tile takes to begin and to end.
     - `copied_line_cycles`: to copy a line of an image with its padding, from one cache to another.
-    - `row_steps`: steps of the innermost loop from which an image's rows are read where they lie:
-      that loop is not unrolled as that over a copy is.
+    - `row_steps`: taps of a line of one channel from which their loop stays a loop; it is unrolled
+      where they are fewer, with the weights of all of them in registers.
     - `packed_matrix_rows`: from so many rows on, packing a computed right matrix pays.
 
     Counting steps takes instructions, unrolled ones take cache and registers:

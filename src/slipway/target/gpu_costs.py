@@ -26,6 +26,10 @@ class GpuCosts:
       such a part of its reads.
     - `processor_threads`, `processor_sums`: the same of a device that is a processor, whose driver
       runs a thread in each of its lanes, and whose registers are memory that it has near.
+    - `processor_product_sums`: of its products of matrices, whose threads have no image in
+      registers.
+    - `processor_row`, `processor_steps`: of a row that such a thread has for itself, the elements
+      that it keeps at most, and those of an iteration.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -73,8 +77,11 @@ class GpuCosts:
     tile_sums: int = 16
     tile_side: int = 4
     tile_saving: float = 0.125
-    processor_threads: int = 128
+    processor_threads: int = 32
     processor_sums: int = 64
+    processor_product_sums: int = 128
+    processor_row: int = 1024
+    processor_steps: int = 4
     full_block: int = 64
     full_warp_block: int = 128
 

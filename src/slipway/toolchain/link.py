@@ -127,8 +127,13 @@ def write_file(out: Path, content: bytes | Iterable[Any], *, mode: int | None = 
     """Write a file, of bytes or pieces of them, so that it is there whole or not at all.
 
     Several may write the same one, the last wins.  `mode` is its permissions; None: the usual ones.
+    A pipe or a terminal (``/dev/stdout``) is written to as it is.
     """
     pieces: Iterable[Any] = (content,) if isinstance(content, bytes) else content
+    if out.exists() and not out.is_file():
+        with out.open("wb") as pipe:
+            pipe.writelines(pieces)
+        return
     try:
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
     except OSError as error:

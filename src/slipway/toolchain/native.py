@@ -284,6 +284,6 @@ def atomically(out: Path, build: Callable[[Path], object]) -> None:
             build(made)
             made.replace(out)
     except OSError as error:
-        if error.filename is None or ".build-" in str(error.filename):
+        if error.filename is None or ".build-" in f"{error.filename} {error.filename2}":
             error.filename, error.filename2 = str(out), None  # the one that the caller knows
         raise

@@ -83,6 +83,31 @@ def scratch(prefix: str = "slipway-", folder: Path | None = None) -> Iterator[Pa
         yield Path(name)
 
 
+@contextlib.contextmanager
+def made_whole(folder: Path) -> Iterator[None]:
+    """Make a directory in a block, whole or not at all: one that was not there, or empty.
+
+    What others have put into it before stays.
+    """
+    first = next(
+        (f for f in reversed((folder, *folder.absolute().parents)) if not f.exists()), None
+    )
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    with unwound():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            yield
+        except BaseException:
+            if first is not None:
+                shutil.rmtree(first, ignore_errors=True)
+            elif is_empty:
+                for entry in folder.iterdir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                    with contextlib.suppress(OSError):
+                        entry.unlink(missing_ok=True)
+            raise
+
+
 def lasting(prefix: str) -> Path:
     """Return a new directory that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))

@@ -64,9 +64,8 @@ def zig_path() -> Path:
 def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) -> str:
     """Run zig and return what it printed; ToolchainError with its words when it fails."""
     command = [str(zig_path()), *arguments]
-    environment = {**os.environ, _CACHE_VARIABLE: str(cache_folder())}
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, check=False, env=environment
+        command, capture_output=True, text=True, cwd=cwd, check=False, env=environment()
     )
     if done.returncode != 0:
         message = (done.stderr or done.stdout).strip()
@@ -75,6 +74,11 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
             f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}:\n{message}"
         )
     return done.stdout + done.stderr
+
+
+def environment() -> dict[str, str]:
+    """Return the environment that zig runs in: this process's, with a folder for its cache."""
+    return {**os.environ, _CACHE_VARIABLE: str(cache_folder())}
 
 
 def cache_folder() -> Path:

@@ -85,6 +85,9 @@ CONFIG: dict[str, ConfigKey] = {
     "relay.frontend.budget": ConfigKey(
         "int", "how many times the usual nodes and computed constants an import may make (1)"
     ),
+    "relay.frontend.fill_span": ConfigKey(
+        "bool", "either value: every operator knows the node that it comes from"
+    ),
     "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(
         "bool", "outputs of a model in mixed precision are of the type they were"
     ),

@@ -19,6 +19,7 @@ import numpy as np
 from slipway.errors import RPCError, SlipwayError
 from slipway.inspect.bisect import kernel_reference
 from slipway.inspect.difference import difference
+from slipway.ir.function import IRModule
 from slipway.relay.open_dims import usual_type
 from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession
@@ -109,6 +110,11 @@ class KernelSubject:
     def job(self, candidates: Sequence[Candidate]) -> KernelJob:
         """Return what compiles candidates into one library."""
         return kernel_job(self.task, candidates)
+
+    def module(self, candidate: Candidate) -> IRModule:
+        """Return a candidate's loops as a module with the function "main"."""
+        loops = self.job([candidate]).lowered(candidate, "main")
+        return IRModule.from_functions({"main": loops})
 
     def inputs(self) -> list[TensorType]:
         """Return the types of the kernel's arguments."""

@@ -68,7 +68,10 @@ class ScoreModel:
     def _features(self, candidate: Candidate) -> np.ndarray[Any, Any]:
         row = np.zeros(len(self._columns))
         row[0] = self._prior(candidate)
-        row[self._columns[candidate.strategy, "", None]] = 1.0
+        known = self._columns.get((candidate.strategy, "", None))
+        if known is None:
+            return row  # a design that was made since: nothing is known of it
+        row[known] = 1.0
         for name, value in candidate.knobs:
             legal = self.space.values[candidate.strategy].get(name)
             if legal is None:

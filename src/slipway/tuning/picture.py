@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from slipway.toolchain.link import write_file
 from slipway.tuning.database import Database, TrialRow
 from slipway.tuning.task import TuningTask
 
@@ -73,7 +74,7 @@ def write_search_page(
     why: Mapping[str, str] | None = None,
 ) -> None:
     """Write the page about a search."""
-    path.write_text(search_page(tasks, database, device, title, why), encoding="utf-8")
+    write_file(path, search_page(tasks, database, device, title, why).encode())
 
 
 def _section(task: TuningTask, trials: Sequence[TrialRow], why: str = "") -> str:

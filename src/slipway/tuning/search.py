@@ -14,7 +14,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -97,6 +97,16 @@ class Trials(Protocol):
         """Return the best that was verified, None without one."""
 
 
+class Ranking(Protocol):
+    """What learns from a task's trials and ranks candidates by them."""
+
+    def learn(self, scores: Iterable[tuple[Candidate, float]]) -> None:
+        """Fit to scores; those of failures are infinite."""
+
+    def ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return candidates by what is expected of them, the best first."""
+
+
 class Expectation(Protocol):
     """What trials of other tasks say of the candidates of this one (`TaskExperience`)."""
 
@@ -121,7 +131,8 @@ class TaskSearch(Generic[TaskT]):
         self.expectation = expectation
         self.device = bench.runner.device
         self.rng = random.Random(f"{seed} {task.key}")
-        self.model = ScoreModel(task.space)
+        self.model: Ranking = ScoreModel(task.space)
+        self.told: Callable[[Sequence[Measured]], None] | None = None  # what each batch did
         self.scores: dict[Candidate, float] = {}
         self.errors: Counter[str] = Counter()
         self._in_a_row: tuple[str, int] = ("", 0)
@@ -180,6 +191,8 @@ class TaskSearch(Generic[TaskT]):
         before = self.best
         self._crown(measured)
         self.fruitless = 0 if self.best != before else self.fruitless + 1
+        if self.told is not None:
+            self.told([m for m in measured if m.candidate in batch])
         return len(batch)
 
     # Proposing.

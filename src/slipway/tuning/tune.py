@@ -68,7 +68,32 @@ class Progress(Generic[SearchedT]):
     condition: str = ""  # what the device said then of its heat and clock
 
 
+class Sharing(Generic[SearchedT]):
+    """Which search has the next batch: one of each, then where most of the time is.
+
+    That is halved for every batch that brought a task nothing; after three such it rests.
+    """
+
+    def __init__(self) -> None:
+        self._begun: set[str] = set()
+
+    def next(self, waiting: Sequence[TaskSearch[SearchedT]]) -> TaskSearch[SearchedT] | None:
+        """Return the search whose turn it is, None to end all."""
+        new = [search for search in waiting if search.task.key not in self._begun]
+        chosen = new[0] if new else max(waiting, key=_worth)
+        self._begun.add(chosen.task.key)
+        return chosen
+
+    def is_over(self, search: TaskSearch[SearchedT]) -> bool:
+        """Return whether a search has no more batches, its trials aside."""
+        return search.fruitless >= FRUITLESS
+
+    def ended(self, search: TaskSearch[SearchedT]) -> None:
+        """Be told of a search that has no more batches."""
+
+
 Watcher = Callable[[Progress[TuningTask]], None]
+Prepare = Callable[[Sequence[TaskSearch[TuningTask]]], "Sharing[TuningTask] | None"]
 
 
 def tune_tasks(
@@ -79,13 +104,15 @@ def tune_tasks(
     watcher: Watcher | None = None,
     seed: int = 0,
     builder: Builder | None = None,
+    prepare: Prepare | None = None,
 ) -> list[TuningTask]:
     """Search the tasks; what is found is in the database, after Ctrl-C and errors too.
 
     After one batch of each, the next goes to the task whose calls take most of the model's time,
-    halved for every batch that brought it nothing.  Returns the tasks for which the seconds were
-    too few.  Raises TuningError when the device fails, and at the end when there is a kernel of
-    which nothing could be measured.
+    halved for every batch that brought it nothing.  ``prepare(searches)`` may change that, and
+    what is told of batches.  Returns the tasks for which the seconds were too few.  Raises
+    TuningError when the device fails, and at the end when there is a kernel of which nothing could
+    be measured.
     """
     with tempdir() as folder:
         experience = Experience(database)
@@ -97,15 +124,17 @@ def tune_tasks(
             )
             for task in tasks
         ]  # fmt: skip
-        return share_trials(searches, budget or Budget(), watcher)
+        sharing = None if prepare is None else prepare(searches)
+        return share_trials(searches, budget or Budget(), watcher, sharing)
 
 
 def share_trials(
     searches: Sequence[TaskSearch[SearchedT]],
     limit: Budget,
     watcher: Callable[[Progress[SearchedT]], None] | None = None,
+    sharing: Sharing[SearchedT] | None = None,
 ) -> list[SearchedT]:
-    """Let searches go on until a budget is spent, as `tune_tasks` says.
+    """Let searches go on until a budget is spent; `sharing` says whose turn it is.
 
     A batch is as large as the seconds that are left allow, by what candidates took before.
     """
@@ -113,10 +142,9 @@ def share_trials(
     begun = {search.task.key: search.trials for search in searches}
     each: dict[str, float] = {}  # seconds of a candidate
     waiting = list(searches)
-    first = list(searches)
+    shares = sharing or Sharing()
     unfinished: list[SearchedT] = []
-    while waiting:
-        search = first.pop(0) if first else max(waiting, key=_worth)
+    while waiting and (search := shares.next(waiting)) is not None:
         search.deadline = deadline
         made = search.trials - begun[search.task.key]
         size = min(limit.batch, limit.per_task - made)
@@ -126,6 +154,7 @@ def share_trials(
         fits = deadline.fitting(size, known)
         if size > 0 and not fits:
             waiting.remove(search)
+            shares.ended(search)
             unfinished.append(search.task)
             continue
         number, start = searches.index(search), time.monotonic()
@@ -139,7 +168,7 @@ def share_trials(
         if tried:
             each[search.task.key] = (time.monotonic() - start) / tried
         made = search.trials - begun[search.task.key]
-        done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
+        done = tried == 0 or made >= limit.per_task or shares.is_over(search)
         if watcher is not None:
             watcher(
                 Progress(
@@ -151,6 +180,7 @@ def share_trials(
             )  # fmt: skip
         if done:
             waiting.remove(search)
+            shares.ended(search)
         if limit.in_all and spent >= limit.in_all:
             break
     _expect_measured(searches)
@@ -172,6 +202,7 @@ def tune_model(
     unfinished: Callable[[Sequence[KeptTask]], None] | None = None,
     seed: int = 0,
     builder: Builder | None = None,
+    prepare: Prepare | None = None,
 ) -> list[TuningTask]:
     """Search the layouts of a model, then the kernels that follow.
 
@@ -206,7 +237,7 @@ def tune_model(
         limit = replace(limit, seconds=max(left, 0.001))
     if limit.in_all:
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
-    short += tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
+    short += tune_tasks(tasks, runner, database, limit, watcher, seed, builder, prepare)
     if unfinished is not None and short:
         unfinished(short)
     every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]

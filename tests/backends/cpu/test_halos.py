@@ -10,11 +10,11 @@ from kernel_check import run, var
 import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.schedules.conv import rows as conv_rows
-from slipway.backends.cpu.schedules.conv.halo import taps_inside
 from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir import stmt as S
 from slipway.ir.visit import walk
+from slipway.relay.ops.nn.windows import taps_inside
 from slipway.target import Target
 
 # Size of the image, window, strides, dilation, padding (top, left, bottom, right).
@@ -128,6 +128,38 @@ def test_rows_are_chosen_where_they_fill_a_tile(size, filters, expected):
     target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver5")
     found = schedule_primitive(body.as_function().with_attr("Primitive", 1), target)
     assert found.implementation == f"conv2d_nchwc.{expected}"
+
+
+def plain_conv(channels, size, window, strides, dilation, padding, lanes=16):
+    """A convolution of plain channels, which no block divides."""
+    data = var("x", 1, channels, *size, 1)
+    kernel = var("w", 2, channels, *window, 1, lanes)
+    return relay.nn.contrib_conv2d_nchwc(
+        data, kernel, strides, padding, dilation, data_layout="NCHW1c",
+        kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("processor", "lanes"), [("skylake-avx512", 16), ("haswell", 8)])
+@pytest.mark.parametrize(
+    ("channels", "size", "window", "strides", "dilation", "padding", "expected"),
+    [
+        (33, (14, 14), (3, 3), 1, 2, (4, 4, 4, 4), "rows"),
+        (65, (14, 20), (3, 3), 3, 3, (6, 6, 6, 6), "rows"),
+        (17, (20, 20), (3, 3), 1, 4, (4, 4, 4, 4), "rows"),
+        (33, (14, 14), (3, 3), 1, 1, (0, 0, 0, 0), "direct"),  # nothing is copied
+    ],
+)
+def test_plain_channels_are_read_where_they_lie(
+    processor, lanes, channels, size, window, strides, dilation, padding, expected
+):
+    body = plain_conv(channels, size, window, strides, dilation, padding, lanes)
+    target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={processor}"
+    function = body.as_function().with_attr("Primitive", 1)
+    found = schedule_primitive(function, Target(target))
+    assert found.implementation == f"conv2d_nchwc.{expected}"
+    if lanes == 8:
+        assert run(body, target) == f"conv2d_nchwc.{expected}"
 
 
 @pytest.mark.parametrize("kernel", [1, 2, 3, 7])

@@ -6,9 +6,12 @@ from kernel_check import TARGETS, run, var
 
 import slipway as tvm
 from slipway import relay, te
+from slipway.backends.cpu.schedules.matmul.partial_sums import part_of
 from slipway.backends.cpu.schedules.reduction import row_axes
 from slipway.backends.primitive import schedule_primitive
+from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
+from slipway.compiler.operator_module import OperatorModule
 from slipway.relay.dims import Dim
 from slipway.target import Target
 
@@ -145,3 +148,33 @@ def test_rows_of_several_axes_are_not_unrolled_as_a_whole(shape, axis):
         relay.Function([x], relay.sum(x, axis)), "llvm -mcpu=x86-64-v4"
     ).get_source("raw")
     assert source.count("fadd") < 200
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("depth", [2048, 1000, 1280])
+@pytest.mark.parametrize(("units", "kept"), [(128, 128), (128, 100)])
+def test_long_sums_of_one_row_are_exact(target, depth, units, kept):
+    """Of 2,048 steps one after the other the root of the mean square was 8e-7 off, now 2.2e-7."""
+    rng = np.random.default_rng(0)
+    data = np.abs(rng.standard_normal((1, depth))).astype("float32")
+    weight = rng.standard_normal((units // 64, depth, 64)).astype("float32")
+    product = relay.nn.contrib_dense_pack(
+        var("x", *data.shape), var("w", *weight.shape), units=kept
+    )
+    function = relay.nn.relu(product).as_function().with_attr("Primitive", 1)
+    chosen = Target(target)
+    lowered = lower_kernel("kernel", function, chosen)
+    module = OperatorModule(build_module({"kernel": lowered}, chosen))
+    out = tvm.nd.empty((1, kept), "float32")
+    module(tvm.nd.array(data), tvm.nd.array(weight), out)
+    plain = weight.transpose(0, 2, 1).reshape(units, depth)[:kept].astype("float64")
+    want = np.maximum(data.astype("float64") @ plain.T, 0)
+    error = np.sqrt(np.mean((out.numpy() - want) ** 2) / np.mean(want**2))
+    assert error <= 3e-7
+
+
+@pytest.mark.parametrize(
+    ("depth", "part"), [(256, 256), (2048, 128), (1000, 125), (257, 257), (262, 262), (300, 100)]
+)
+def test_parts_of_a_sum(depth, part):
+    assert part_of(depth) == part

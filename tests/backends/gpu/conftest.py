@@ -33,8 +33,16 @@ def vulkan():
 
 @pytest.fixture(scope="session", autouse=True)
 def _languages(tmp_path_factory):
-    """Let pytest remove what `simulated` keeps: a worker of xdist ends without its own leave."""
-    os.environ["SLIPWAY_TESTED_LANGUAGES"] = str(tmp_path_factory.mktemp("languages"))
+    """Let pytest remove what `simulated` keeps: a worker of xdist ends without its own leave.
+
+    The workers of one run share it.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "languages"
+    folder.mkdir(exist_ok=True)
+    os.environ["SLIPWAY_TESTED_LANGUAGES"] = str(folder)
 
 
 @pytest.fixture(scope="session")

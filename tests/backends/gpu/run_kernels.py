@@ -1,9 +1,13 @@
-"""Building a schedule for a device, and running it."""
+"""Building a schedule or a product for a device, and running it."""
 
+import re
+
+import ml_dtypes
 import numpy as np
 
 import slipway as tvm
-from slipway import te
+from slipway import relay, te
+from slipway.contrib import graph_executor
 from slipway.target import Target
 
 OPENCL = Target("opencl", host="llvm")
@@ -36,3 +40,54 @@ def run(function, device, inputs, shape, dtype="float32"):
 
 def random(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+# -- products on matrix units ----------------------------------------------------------------------
+
+DTYPES = {"bfloat16": ml_dtypes.bfloat16}
+
+
+def array(rng, shape, dtype):
+    if "int" in dtype:
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(DTYPES.get(dtype, dtype))
+
+
+def var(name, *shape, dtype):
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
+def model(body, target):
+    given = relay.analysis.free_vars(body)
+    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+
+
+def run_model(simulator, body, target, device, instruction, language, **inputs):
+    """Return what `body` computes on a simulated device, by an instruction that its code has."""
+    library = model(body, target)
+    code = library.lib.imported_modules[0]
+    simulator.learn(code)
+    assert re.search(instruction, code.get_source(language))
+    module = graph_executor.GraphModule(library["default"](device))
+    module.run(**inputs)
+    return module.get_output(0).numpy()
+
+
+def entered(simulators, name):
+    """Let a simulated device stand for its driver; a fixture is to `leave` it."""
+    found = simulators(name)
+    found.enter()
+    found.launched.clear()
+    return found
+
+
+def close(found, wanted):
+    """Bytes are the same, floats within 2e-6 of the largest."""
+    if found.dtype.kind == "i":
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        scale = np.abs(wanted.astype("float32")).max()
+        np.testing.assert_allclose(
+            found.astype("float32") / scale, wanted.astype("float32") / scale, atol=2e-6
+        )

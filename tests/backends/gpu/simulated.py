@@ -8,6 +8,7 @@ launch its kernels.
 
 import atexit
 import ctypes
+import fcntl
 import hashlib
 import os
 import re
@@ -16,6 +17,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+from entries import entries
 
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS
@@ -304,10 +307,17 @@ _SAME = r"getelementptr i8, ptr \1, i64 0"
 
 def _compile(text, language, made):
     """Compile kernels to a library with an entry for each (threads.h)."""
-    inputs = [str(path) for path in _inputs(text, language, made)]
     header, library = _given(language)
-    given = ["-include", str(header), str(library), f"-Wl,-rpath,{library.parent}"]
-    _run([*_COMPILER, "-O1", "-shared", *inputs, *given, "-o", str(made)])
+    code = made.with_suffix(".o")
+    if language == "ll":
+        code.write_bytes(_object_of(text))
+    else:
+        source = made.with_suffix(".cc")
+        source.write_text(_with_entries(text))
+        _run([*_COMPILER, "-O1", "-c", str(source), "-include", str(header), "-o", str(code)])
+    # As the compiler links, which takes as long as it takes to compile most kernels.
+    linked = ["-shared", str(code), str(library), "-lm", "-lc", "-rpath", str(library.parent)]
+    _run([shutil.which("ld") or "ld", *linked, "-o", str(made)])
 
 
 _COMPILER = [
@@ -352,27 +362,26 @@ def _given(language):
     """Return the header that kernels in a language are compiled with, and the library behind it.
 
     Most kernels are smaller than either: what the compiler has read of the header lies beside it,
-    which it takes for the options that it was read with.
+    which it takes for the options that it was read with.  Who comes first makes them for all.
     """
     name, *sources = _GIVEN[language]
     header = _folder() / f"given_{language}.h"
     library = header.with_name(f"lib{language}.so")
-    if not library.is_file():
-        header.write_text(f'#include "{name}"\n')
-        _run([*_COMPILER, "-O1", "-x", "c++-header", str(header), "-o", f"{header}.gch"])
-        files = [str(HEADERS / source) for source in sources]
-        _run([*_COMPILER, "-O2", "-shared", *files, "-o", str(library)])
+    with header.with_name(f"{language}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.is_file():
+            header.write_text(f'#include "{name}"\n')
+            if language != "ll":
+                _run([*_COMPILER, "-O1", "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+            files = [str(HEADERS / source) for source in sources]
+            made = library.with_suffix(".new")
+            _run([*_COMPILER, "-O2", "-shared", *files, "-o", str(made)])
+            made.replace(library)
     return header, library
 
 
-def _inputs(text, language, path):
-    """Write what is compiled to files beside `path`; return them."""
-    source = path.with_suffix(".cc")
-    if language == "ll":
-        code = path.with_suffix(".o")
-        code.write_bytes(_object_of(text))
-        source.write_text(_declarations(text))
-        return source, code
+def _with_entries(text):
+    """Return kernels as C++, with their entries."""
     names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
     text = text.replace(" [[threadgroup(0)]]", "")
     if "slw_dynamic[]" in text:
@@ -380,25 +389,12 @@ def _inputs(text, language, path):
         text = f"alignas(16) unsigned char slw_dynamic[{_GIVEN_MOST}];\n{text}"
     # A variable of a block is static here; in the type of a pointer the word is nothing.
     text = re.sub(r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE)
-    source.write_text(text + "".join(f"SLW_ENTRY({name})\n" for name in names))
-    return (source,)
-
-
-_SCALARS = {"ptr": "void *", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
-            "float": "float", "double": "double", "i1": "bool"}  # fmt: skip
-
-
-def _declarations(text):
-    """Return C++ that declares the kernels of LLVM IR, and their entries."""
-    lines = []
-    for name, given in re.findall(r"^define ptx_kernel void @(\w+)\((.*)\) nounwind", text, re.M):
-        types_ = [_SCALARS[word.split()[0]] for word in given.split(", ")]
-        lines.append(f'extern "C" void {name}({", ".join(types_)});\nSLW_ENTRY({name})\n')
-    return "".join(lines)
+    return text + "".join(f"SLW_ENTRY({name})\n" for name in names)
 
 
 def _object_of(text):
-    """Return LLVM IR for NVIDIA's GPUs as an object for this processor."""
+    """Return LLVM IR for NVIDIA's GPUs as an object for this processor, with an entry for each."""
+    started = entries(text)
     text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
     text = re.sub(r"llvm\.nvvm\.shfl\.sync\.(\w+)\.i32", r"slw_shfl_\1", text)
@@ -413,33 +409,38 @@ def _object_of(text):
     text = re.sub(r"addrspacecast ptr addrspace\(3\) (%\w+) to ptr", _SAME, text)
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "")
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
-    text = _wmma_modelled(text)
+    text = _amds_modelled(text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)
     text = re.sub(
         r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
     )
-    return CompiledText(text, Target("llvm"), "kernels").object_bytes
+    return CompiledText(text + started, Target("llvm"), "kernels").object_bytes
 
 
-_WMMA = re.compile(r"call (<8 x \w+>) @(llvm\.amdgcn\.wmma[\w.]+)\((.*)\)$", re.MULTILINE)
+_AMDS = re.compile(r"call (<\d x \w+>) @llvm\.amdgcn\.((?:wmma|mfma)[\w.]+)\((.*)\)$", re.MULTILINE)
+_MFMAS = {"16f16": "f16", "16bf16.1k": "bf16", "4f32": "f32", "16i8": "s8", "32.i8": "s8_wide"}
 
 
-def _wmma_modelled(text):
+def _amds_model(name, given, kind):
+    """Return the name of the model in `warp.cc` of a product of AMD's."""
+    if name.startswith("mfma"):
+        return f"mfma_{_MFMAS[name.partition('.16x16x')[2]]}"
+    signs = [word[3] for word in given.split(", ") if word in ("i1 true", "i1 false")]
+    of = "_".join({"t": "s8", "f": "u8"}[sign] for sign in signs[:2])
+    whole = kind in ("<16 x half>", "<16 x i16>", "<4 x i32>")  # steps of a row, on gfx11
+    return f"{'wmma' if whole else 'wmma12'}_{of or ('bf16' if 'bf16' in name else 'f16')}"
+
+
+def _amds_modelled(text):
     """Return the text with functions that call the models in `warp.cc` for AMD's products."""
     functions = {}
 
     def called(found):
         result, name, given = found.groups()
-        signs = "".join(word[3] for word in given.split(", ") if word in ("i1 true", "i1 false"))
-        kinds = {"f": "f16", "b": "bf16"}
-        model = (
-            "_".join({"t": "s8", "f": "u8"}[sign] for sign in signs[:2])
-            if signs
-            else kinds["b" if "bf16" in name else "f"]
-        )
-        operands = re.findall(r"<[^>]+> %\w+", given)
+        operands = re.findall(r"(?:<[^>]+>|float|i32|i64) %\w+", given)
         kind = operands[0].rpartition(" ")[0]
+        model = _amds_model(name, given, kind)
         lines = [
             *(
                 f"%{to} = alloca {k}, align 32"
@@ -448,20 +449,20 @@ def _wmma_modelled(text):
             f"store {kind} %a, ptr %p, align 32",
             f"store {kind} %b, ptr %q, align 32",
             f"store {result} %c, ptr %s, align 32",
-            f"call void @slw_model_wmma_{model}(ptr %p, ptr %q, ptr %s)",
+            f"call void @slw_model_{model}(ptr %p, ptr %q, ptr %s)",
             f"%r = load {result}, ptr %s, align 32",
             f"ret {result} %r",
         ]
         body = "".join(f"{' ' * 4}{line}\n" for line in lines)
         arguments = f"{kind} %a, {kind} %b, {result} %c"
         functions[model] = (
-            f"declare void @slw_model_wmma_{model}(ptr, ptr, ptr)\n"
-            f"define internal {result} @wmma_{model}({arguments}) noinline {{\n{body}}}\n"
+            f"declare void @slw_model_{model}(ptr, ptr, ptr)\n"
+            f"define internal {result} @{model}({arguments}) noinline {{\n{body}}}\n"
         )
-        return f"call {result} @wmma_{model}({', '.join(operands)})"
+        return f"call {result} @{model}({', '.join(operands)})"
 
-    text = _WMMA.sub(called, text)
-    text = re.sub(r"^declare <8 x \w+> @llvm\.amdgcn\.wmma.*\n", "", text, flags=re.MULTILINE)
+    text = _AMDS.sub(called, text)
+    text = re.sub(r"^declare <\d x \w+> @llvm\.amdgcn\.w?mf?ma.*\n", "", text, flags=re.MULTILINE)
     return text + "".join(functions.values())
 
 

@@ -147,3 +147,19 @@ def test_a_server_goes_on_after_a_session_whose_device_is_lost(kind, environment
             del given, out, host, function, remote, device
     finally:
         server.communicate("", timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["opencl"], indirect=True, scope="module")
+def test_a_driver_without_devices_says_who_may_know_more(kind, environment):
+    code = (
+        "import slipway as tvm\nfrom slipway.errors import DeviceError\n"
+        "assert not tvm.opencl(0).exist\n"
+        "try:\n    tvm.nd.array([1.0], tvm.opencl(0))\n"
+        "except DeviceError as error:\n    print(error)"
+    )
+    faults = {**environment, "SLW_FAULTS": "GetDeviceIDs 0 -1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **faults}, text=True, check=True,
+        capture_output=True, timeout=250,
+    )  # fmt: skip
+    assert "its driver has no device (clinfo may say why" in done.stdout

@@ -222,10 +222,36 @@ def test_a_processor_that_runs_threads_in_lanes_has_larger_tiles(tag):
         return tile_knobs(Problem("nn.matmul", None, (), (out,), target))
 
     there, elsewhere = knobs(Target(tag, host="llvm")), knobs(OPENCL)
-    assert (there.rows, there.columns) == (8, 8)
+    assert (there.rows, there.columns) == (8, 16)
     assert elsewhere.rows * elsewhere.columns == 8  # of 1,024 threads
     # PoCL runs a thread after the other, with the registers of a processor.
     assert knobs(Target("opencl -device_type=cpu", host="llvm")) == elsewhere
+
+
+@pytest.mark.parametrize("length", [96, 1000, 1013, 1025])
+def test_a_row_of_exponentials_is_kept_where_threads_run_in_lanes(length, vulkan):
+    """Rows of up to 1,024 elements; an iteration has as many of them as divide the row."""
+    x = run_kernels.random(40, length)
+    given = relay.var("x", shape=x.shape)
+    softmax, norm = relay.nn.softmax(given), relay.nn.log_softmax(given)
+
+    def built(body, target):
+        module = tvm.IRModule.from_expr(relay.Function([given], body))
+        return relay.build(module, target=target)
+
+    def result(lib, device):
+        ran = graph_executor.GraphModule(lib["default"](device))
+        ran.run(x=x)
+        return ran.get_output(0).numpy()
+
+    for body in (softmax, norm):
+        lib = built(body, Target("mesa/lavapipe", host="llvm"))
+        found, wanted = result(lib, vulkan), result(built(body, Target("llvm")), tvm.cpu())
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    text = built(softmax, Target("mesa/lavapipe", host="llvm")).lib.imported_modules[0]
+    expanded = text.get_source("spirv").count("OpExtInst %12 %1 Fma")
+    each = 4 if length % 4 == 0 else 1
+    assert expanded == 8 * each * (1 if length <= 1024 else 2)
 
 
 def test_lavapipe_computes_larger_tiles(vulkan):

@@ -2,10 +2,10 @@
 
 import re
 
-import ml_dtypes
 import numpy as np
 import pytest
 import run_kernels
+from run_kernels import array, close, entered, model, run_model, var
 from tests.backends.gpu import test_ptx
 
 import slipway as tvm
@@ -18,55 +18,24 @@ from slipway.target import Target
 
 TARGET = Target("cuda -arch=sm_80 -thread_warp_size=32 -max_threads_per_block=1024", host="llvm")
 TURING = Target("nvidia/nvidia-t4", host="llvm")
-DTYPES = {"bfloat16": ml_dtypes.bfloat16}
 
 
 @pytest.fixture(params=["cuda", "ll"])
 def simulated(request, simulators, monkeypatch):
     """A simulated GPU with matrix units."""
-    found = simulators(request.param)
+    found = entered(simulators, request.param)
     monkeypatch.setattr(run_kernels, "current", (TARGET, found))
-    found.enter()
-    found.launched.clear()
     yield found
     found.leave()
 
 
-def array(rng, shape, dtype):
-    if "int" in dtype:
-        info = np.iinfo(dtype)
-        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
-    return rng.standard_normal(shape).astype(DTYPES.get(dtype, dtype))
-
-
 def built(body, target=TARGET):
-    given = relay.analysis.free_vars(body)
-    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+    return model(body, target)
 
 
 def run(simulated, body, target=TARGET, **inputs):
     """Return what `body` computes on the simulated GPU; its kernels are checked for races."""
-    library = built(body, target)
-    code = library.lib.imported_modules[0]
-    simulated.learn(code)
-    assert "mma.sync" in code.get_source("ptx")
-    module = graph_executor.GraphModule(library["default"](tvm.cuda(0)))
-    module.run(**inputs)
-    return module.get_output(0).numpy()
-
-
-def var(name, *shape, dtype):
-    return relay.var(name, shape=shape, dtype=dtype)
-
-
-def close(found, wanted):
-    if found.dtype.kind == "i":
-        np.testing.assert_array_equal(found, wanted)
-    else:
-        scale = np.abs(wanted.astype("float32")).max()
-        np.testing.assert_allclose(
-            found.astype("float32") / scale, wanted.astype("float32") / scale, atol=2e-6
-        )
+    return run_model(simulated, body, target, tvm.cuda(0), r"mma\.sync", "ptx", **inputs)
 
 
 @pytest.mark.parametrize("kind", sorted(WARP_PRODUCTS))

@@ -1,9 +1,11 @@
 """Products on Apple's matrix units, against a model of which elements a thread has."""
 
+import re
+
 import numpy as np
 import pytest
 import run_kernels
-from tests.backends.gpu.test_matrix import array, close, var
+from run_kernels import array, close, entered, model, run_model, var
 
 import slipway as tvm
 from slipway import relay, te
@@ -23,27 +25,19 @@ INSTRUCTION = "simdgroup_multiply_accumulate("
 @pytest.fixture
 def apple(simulators):
     """A simulated GPU of Apple's."""
-    found = simulators("metal")
-    found.enter()
-    found.launched.clear()
+    found = entered(simulators, "metal")
     yield found
     found.leave()
 
 
 def built(body, target=TARGET):
-    given = relay.analysis.free_vars(body)
-    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+    return model(body, target)
 
 
 def run(apple, body, **inputs):
     """Return what `body` computes on matrix units."""
-    library = built(body)
-    code = library.lib.imported_modules[0]
-    apple.learn(code)
-    assert INSTRUCTION in code.get_source("metal")
-    module = graph_executor.GraphModule(library["default"](tvm.metal(0)))
-    module.run(**inputs)
-    return module.get_output(0).numpy()
+    word = re.escape(INSTRUCTION)
+    return run_model(apple, body, TARGET, tvm.metal(0), word, "metal", **inputs)
 
 
 @pytest.mark.parametrize("kind", sorted(SIMDGROUP_PRODUCTS))

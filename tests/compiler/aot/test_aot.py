@@ -22,7 +22,15 @@ from slipway.ir.memory_pools import (
 )
 
 CORTEX_M4 = "c -keys=arm_cpu -mcpu=cortex-m4"
-STRICT = ["-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
+STRICT = [
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wno-sign-conversion",
+    "-Werror",
+]
 
 
 def write(lib, folder):

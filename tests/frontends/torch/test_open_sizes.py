@@ -129,17 +129,6 @@ def test_triangles_rolls_and_spreads_of_an_open_size():
             np.testing.assert_allclose(found, value.numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_a_roll_further_than_the_least_size_is_refused():
-    class Roll(torch.nn.Module):
-        def forward(self, x):
-            return x.roll(5, 0)
-
-    rows = torch.export.Dim("n", min=2, max=20)
-    program = torch.export.export(Roll(), (torch.zeros(7),), dynamic_shapes=({0: rows},))
-    with pytest.raises(ModelError, match=r"roll by 5.* 2 elements"):
-        relay.frontend.from_pytorch(program)
-
-
 class Sorted(torch.nn.Module):
     """Every way to the order of an axis."""
 

@@ -13,6 +13,7 @@ from slipway.backends.cpu.knobs import fills_vectors
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.byte_sums import byte_sums
 from slipway.backends.cpu.lowering.cut_kernels import cut_kernels
+from slipway.backends.cpu.lowering.dilated_phases import dilated_phases
 from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
     gain_in_pairs,
@@ -176,6 +177,14 @@ def _subpixel(function: Function, setting: Setting) -> Function:
     return subpixel_conv(function, setting.lanes, _costs(setting))
 
 
+def _phases(function: Function, setting: Setting) -> Function:
+    return dilated_phases(function, max(4, setting.lanes), _core(setting))
+
+
+def _transforms(setting: Setting) -> bool:
+    return _blocks(setting) and allows_winograd(setting.target)
+
+
 def _moves(setting: Setting) -> bool:
     stored = stored_as(packing_instructions(setting.target))
     return bool(stored) and setting.runs(PACK_QUANTIZED)
@@ -213,6 +222,7 @@ LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
     graph_pass("CutKernels", cut_kernels),
+    setting_pass("DilatedPhases", _phases, _transforms, exact=False),
     graph_pass("EvenShifts", even_shifts, lambda s: _shifts_alike(s.target)),
     graph_pass("ShortRounding", short_rounding, lambda s: _shifts_each(s.target)),
     graph_pass("IntegerProducts", integer_products, _multiplies_bytes),

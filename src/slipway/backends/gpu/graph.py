@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.backends.gpu.images import in_texels, takes_images, with_images
 from slipway.backends.gpu.joins import joined_reductions
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
@@ -93,6 +94,15 @@ def _joins(function: Function, setting: Setting) -> Function:
     return joined_reductions(function, setting.target)
 
 
+def _images(function: Function, setting: Setting) -> Function:
+    assert setting.target is not None
+    return with_images(function, setting.target)
+
+
+def _has_images(setting: Setting) -> bool:
+    return setting.target is not None and takes_images(setting.target)
+
+
 def _in_step(setting: Setting) -> bool:
     return setting.target is not None and runs_in_step(setting.target)
 
@@ -103,8 +113,10 @@ PASSES: tuple[Pass, ...] = (
     *MIDDLE,
     setting_pass("FuseAttention", _attention, _in_step),
     setting_pass("SubpixelConv", _subpixel),
+    setting_pass("TexelLayout", lambda function, _: in_texels(function), _has_images),
     setting_pass("WinogradConv", _winograd, exact=False),
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(wide=MOST),
     setting_pass("JoinReductions", _joins, exact=False),
+    setting_pass("PlaceImages", _images, _has_images),
 )

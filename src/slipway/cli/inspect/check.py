@@ -103,8 +103,9 @@ def check(
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
         module, parameters = read_model(
-            model, shapes, model_format, constants, rounding, dims, signature
-        )
+            model, shapes, model_format, constants, rounding, dims, signature,
+            counted=chosen.parsed_triple.is_bare,
+        )  # fmt: skip
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),
@@ -166,7 +167,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
     ports += [graph.type_of(ref) for ref in graph.outputs]
     memory: dict[str, Any] = {
         "weights_bytes": sum(array.nbytes for array in graph.params.values()),
-        "tensors_bytes": plan_storage(graph).plan.size_bytes,
+        "tensors_bytes": plan_storage(graph).size_bytes,
         "inputs_outputs_bytes": sum(map(largest_bytes, ports)),
         "kernels": len(graph.kernels),
     }

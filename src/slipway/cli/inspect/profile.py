@@ -32,6 +32,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.outputs import need_output
 from slipway.cli.run import input_arrays, read_arrays
+from slipway.toolchain.link import write_file
 from slipway.toolchain.tempdir import tempdir
 
 ARTIFACTS = (".tar", ".so")
@@ -109,7 +110,7 @@ def profile(
         report = measure(artifact, connection, given, limits, number, repeat)
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
-        trace.write_text(text, encoding="utf-8")
+        write_file(trace, text.encode())
         console.err.print(f"{console.plain(trace)}: {console.size_text(trace.stat().st_size)}")
     if as_json:
         print(json.dumps(report.to_dict(), indent=1))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from slipway.codegen import cache
@@ -18,6 +18,7 @@ from slipway.ir.hardware import HARDWARE
 from slipway.target import Target
 from slipway.toolchain import native
 from slipway.toolchain.tempdir import scratch
+from slipway.toolchain.zig import environment, find_zig, zig_path
 from slipway.toolchain.zig_target import zig_options
 from slipway.version import install_line
 
@@ -26,6 +27,8 @@ FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
          "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
          "-fno-sanitize=all")  # fmt: skip
 # Of an axis of one element, an element is compared with itself.
+# What is said of lines for a debugger would be dropped by the linker.
+GENERATED = (*FLAGS, "-g0")
 STRICT = ("-Wall", "-Wextra", "-Werror", "-Wno-tautological-compare")
 
 
@@ -57,7 +60,7 @@ def c_to_object(text: str, target: Target) -> bytes:
 
     Raises ToolchainError with the compiler's words when there is none or it fails.
     """
-    return _compile(text, target, (*FLAGS, *STRICT), "generated C")
+    return _compile(text, target, (*GENERATED, *STRICT), "generated C")
 
 
 def _with_helpers(code: bytes, target: Target) -> tuple[bytes, ...]:
@@ -69,7 +72,7 @@ def _with_helpers(code: bytes, target: Target) -> tuple[bytes, ...]:
     if b"__aeabi_" not in code or not (triple.calls_aeabi and triple.loads_libraries):
         return (code,)
     text = emit_part("arm", target)
-    return code, _compile(text, target, (*FLAGS, "-Wno-override-module"), "helpers", ".ll")
+    return code, _compile(text, target, (*GENERATED, "-Wno-override-module"), "helpers", ".ll")
 
 
 def snippet_to_object(text: str, target: Target) -> bytes:
@@ -88,8 +91,8 @@ def _compile(
 ) -> bytes:
     """Return the object of `text`; from the kernel cache, where Zig is the compiler."""
     command = _compiler_of(target, flags)
-    is_zig = command[0] == sys.executable
-    key = cache.key_of("c", text, target.triple, *command[1:]) if is_zig else ""
+    is_zig = command[0] == str(find_zig())
+    key = cache.key_of("c", text, target.triple, *_named(command)) if is_zig else ""
     found = cache.load(key) if key else None
     if found is None:
         found = _run(command, text, target, what, suffix)
@@ -98,17 +101,23 @@ def _compile(
     return found
 
 
+def _named(command: list[str]) -> list[str]:
+    """Return what a command of Zig's says beside the texts that `cache.key_of` has anyway."""
+    return command if os.environ.get("SLIPWAY_ZIG") else command[1:]
+
+
 def _run(command: list[str], text: str, target: Target, what: str, suffix: str) -> bytes:
     with scratch() as folder:
         (Path(folder) / f"module{suffix}").write_text(text)
         done = subprocess.run(
             [*command, "-c", f"module{suffix}", "-o", "module.o"],
-            cwd=folder, capture_output=True, text=True, check=False,
+            cwd=folder, capture_output=True, text=True, check=False, env=environment(),
         )  # fmt: skip
         if done.returncode:
+            shown = " ".join([Path(command[0]).name, *command[1:3]])
             raise ToolchainError(
-                f"compiling {what} for {target.triple} failed "
-                f"({' '.join(command[:4])} ...):\n{done.stderr.strip()[:2000]}"
+                f"compiling {what} for {target.triple} failed ({shown} ...):\n"
+                f"{done.stderr.strip()[:2000]}"
             )
         return (Path(folder) / "module.o").read_bytes()
 
@@ -123,6 +132,6 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
                 f"compiling C for {target.triple} needs ziglang: {install_line('compile')}"
             ) from None
         return [cc, "-O3", *(flag for flag in flags if "sanitize" not in flag)]
-    command = [sys.executable, "-m", "ziglang", "cc", *flags, "-Wno-unused-command-line-argument"]
+    command = [str(zig_path()), "cc", *flags, "-Wno-unused-command-line-argument"]
     used = sorted({feature for entry in HARDWARE.values() for feature in entry.features})
     return [*command, *zig_options(target, used)]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
 from slipway.ir.instructions import async_copies
+from slipway.ir.instructions.amd_products import AMD_PRODUCTS, hip_function
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, cuda_function, symbol
-from slipway.ir.instructions.wmma_products import WMMA_PRODUCTS, hip_function
 
 _PROLOGUE = (
     """#ifdef __CUDACC_RTC__ // NVRTC has no headers of C
@@ -98,7 +98,7 @@ HIP = replace(
         "__CUDACC_RTC__ // NVRTC has", "__HIPCC_RTC__ // hipRTC has"
     ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
     half_arithmetic=_HALF_ARITHMETIC.replace("cuda_fp16.h", "hip/hip_fp16.h"),
-    products={name: hip_function(entry, symbol(name)) for name, entry in WMMA_PRODUCTS.items()},
+    products={name: hip_function(entry, symbol(name)) for name, entry in AMD_PRODUCTS.items()},
     shuffles={
         f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{position}}, {{width}})"
         for end in ("", "_up", "_down")

@@ -58,8 +58,10 @@ class ImageFunction(CFunction):
     def number_of_texel(self, node: E.BufferLoad, lane: Lane) -> str:
         """Return an element of a texture; the lanes of a vector are of one texel, read once."""
         (index,) = node.indices
-        if index.lanes > 1 and _is_texel(index):
-            return _picked(self._texel(node, None)[0], lane)
+        first = _first_number(index)
+        if first is not None:
+            number = first + lane if isinstance(lane, int) else f"({lane} + {first})"
+            return _picked(self._texel(node, None)[0], number)
         texel, position = self._texel(node, lane)
         known = None if index.lanes > 1 else _remainder(index)
         return _picked(texel, lane_of(position) if known is None else known)
@@ -96,6 +98,9 @@ class ImageFunction(CFunction):
         if not any(isinstance(n, E.BufferLoad) and self.reads_texture(n) for n in walk(value)):
             super()._lanes(value, lanes, assign)
             return
+        if isinstance(value, E.Call) and value.op == "if_then_else" and value.args[0].lanes == 1:
+            self._either(value, lanes, assign)
+            return
         self.line("{")
         self.depth += 1
         for lane in range(lanes):
@@ -103,12 +108,25 @@ class ImageFunction(CFunction):
         self.depth -= 1
         self.line("}")
 
+    def _either(self, value: E.Call, lanes: int, assign: Callable[[int | str, str], str]) -> None:
+        """Choose between two values once for all lanes; what one side computes is its own."""
+        condition, *sides = value.args
+        heads, before = (f"if ({self.expr(condition)}) {{", "} else {"), self.known
+        for head, side in zip(heads, sides, strict=True):
+            self.line(head)
+            self.known = dict(before)
+            self.depth += 1
+            self._lanes(side, lanes, assign)
+            self.depth -= 1
+        self.known = before
+        self.line("}")
+
     def _store(self, node: S.BufferStore) -> None:
         if not is_texture(node.buffer.scope):
             super()._store(node)
             return
         (position,) = node.indices
-        if position.lanes == 1 or not _is_texel(position):
+        if position.lanes != LANES or _first_number(position) != 0:
             raise CodegenError(
                 f"{self.name}: it writes one number of a texel of {node.buffer.name!r} at a time; "
                 f"a device writes all {LANES}. Vectorize the last axis of the stage that fills it"
@@ -124,18 +142,13 @@ class ImageFunction(CFunction):
         self.line("}")
 
 
-def _is_texel(index: E.PrimExpr) -> bool:
-    """Return whether a vector of indices is of the numbers of a texel."""
-    ramp = as_ramp(index)
-    is_row = ramp is not None and index.lanes == LANES and ramp[1] == 1
-    return is_row and _remainder(_first(index)) == 0
-
-
-def _first(index: E.PrimExpr) -> E.PrimExpr:
-    """Return the first of a vector of indices beside each other."""
-    ramp = as_ramp(index)
-    assert ramp is not None
-    return ramp[0]
+def _first_number(index: E.PrimExpr) -> int | None:
+    """Return which number of a texel a vector of indices begins with; None: they are of several."""
+    ramp = as_ramp(index) if index.lanes > 1 else None
+    if ramp is None or ramp[1] != 1:
+        return None
+    first = _remainder(ramp[0])
+    return first if first is not None and first + index.lanes <= LANES else None
 
 
 def _remainder(index: E.PrimExpr) -> int | None:

@@ -23,7 +23,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.instructions import wmma_products
+from slipway.ir.instructions import amd_products
 from slipway.ir.instructions.async_copies import WHOLE_BYTES
 from slipway.ir.instructions.warp_products import (
     WARP_PRODUCTS,
@@ -285,10 +285,10 @@ class _Kernel(FunctionEmitter):
     def _call_warp_product(self, node: E.Call) -> str:
         pointers = [self.value(a) for a in node.args[1:]]
         name = node.args[0].value  # type: ignore[attr-defined]
-        if name in wmma_products.WMMA_PRODUCTS:
-            product = wmma_products.WMMA_PRODUCTS[name]
-            self.helpers.add(wmma_products.llvm_declaration(product))
-            wmma_products.emit_llvm(product, pointers, self.w.put, self.w.do)
+        if name in amd_products.AMD_PRODUCTS:
+            product = amd_products.AMD_PRODUCTS[name]
+            self.helpers.add(amd_products.llvm_declaration(product))
+            amd_products.emit_llvm(product, pointers, self.w.put, self.w.do)
             return "0"
         whole = WARP_PRODUCTS[name]
         entry = instruction(whole, self.machine.version)

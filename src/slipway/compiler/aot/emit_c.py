@@ -48,7 +48,7 @@ _SOURCE = """\
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define SLW_STATIC_ASSERT(test, message) _Static_assert(test, message)
 #else
-#define SLW_STATIC_ASSERT(test, message)
+#define SLW_STATIC_ASSERT(test, message) typedef char slw_asserted[(test) ? 1 : -1]
 #endif
 /* Define these on the command line to place constants or the workspace in a section. */
 {attributes}

@@ -73,6 +73,14 @@ static slw_status answer(slw_device_message *message, char *data, char **out, si
       status = api->alloc(message->device, (size_t)message->first, &made);
       message->first = (uint64_t)(uintptr_t)made;
       return status;
+    case SLW_DEVICE_ALLOC_IMAGE:
+      if (api->alloc_image == NULL) {
+        return SLW_ERROR_UNSUPPORTED;
+      }
+      status = api->alloc_image(message->device, (size_t)message->first, (size_t)message->second,
+                                (int32_t)message->third, &made);
+      message->first = (uint64_t)(uintptr_t)made;
+      return status;
     case SLW_DEVICE_RELEASE:
       api->release(address_of(message->first));
       return SLW_OK;

@@ -198,6 +198,9 @@ static uint32_t attribute(const graph_maker *m, const char *name) {
 
 static slw_status find_types(graph_maker *m) {
   static const char *const LISTS[] = {"shape", "dltype", "storage_id"};
+  if (attribute(m, "images") != SLW_JSON_NONE) {
+    return wrong(m, "it has images of a GPU, which a .tar or .so of the model tells of: load that");
+  }
   for (size_t i = 0; i < 3; ++i) {
     m->types[i] = attribute(m, LISTS[i]);
     if (m->types[i] == SLW_JSON_NONE || m->json.tokens[m->types[i]].count != m->num_entries) {

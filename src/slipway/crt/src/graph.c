@@ -117,11 +117,15 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
   return SLW_OK;
 }
 
-int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes) {
+int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes,
+                        uint32_t *texels, int32_t *bits) {
+  const uint32_t image = slw_graph_arena_image(graph->arenas_table, index);
   uint64_t end = (index + 1U < graph->num_arenas)
                      ? slw_graph_arena_begin(graph->arenas_table, index + 1U)
                      : graph->arena_bytes;
   *size_bytes = end - slw_graph_arena_begin(graph->arenas_table, index);
+  *texels = image & ~SLW_GRAPH_HALF_TEXELS;
+  *bits = ((image & SLW_GRAPH_HALF_TEXELS) != 0U) ? 16 : 32;
   return (int32_t)slw_load32(graph->arenas_table + (size_t)index * SLW_GRAPH_ARENA_BYTES);
 }
 

@@ -15,7 +15,7 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
     return SLW_ERROR_FORMAT;
   }
   version = slw_load32(p + 4);
-  if (version < SLW_GRAPH_VERSION || version > SLW_GRAPH_TOLD_VERSION) {
+  if (version < SLW_GRAPH_VERSION || version > SLW_GRAPH_IMAGE_VERSION) {
     return SLW_ERROR_VERSION;
   }
   l.blob = p;
@@ -30,9 +30,6 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   l.num_names = slw_load32(p + 44);
   l.arena_bytes = slw_load64(p + 48);
   l.num_arenas = slw_load32(p + 56);
-  if (l.num_arenas > SLW_GRAPH_MAX_ARENAS) {
-    return SLW_ERROR_FORMAT;
-  }
   if (l.num_names != 0 && l.num_names != l.num_outputs) {
     return SLW_ERROR_FORMAT;
   }

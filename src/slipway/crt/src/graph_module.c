@@ -427,7 +427,7 @@ static void destroy(slw_module *module) {
   slw_platform_free(self->shared);
   slw_platform_free(self->blob);
   slw_platform_free(self->tables);
-  for (uint32_t i = 0; i < SLW_GRAPH_MAX_ARENAS; ++i) {
+  for (uint32_t i = 0; self->arenas != NULL && i < self->num_arenas; ++i) {
     const slw_graph_memory *arena = &self->arenas[i];
     if (arena->device.device_type == kDLCPU) {
       slw_platform_free(arena->memory);
@@ -435,6 +435,7 @@ static void destroy(slw_module *module) {
       slw_device_find(arena->device.device_type)->release(arena->memory);
     }
   }
+  slw_platform_free(self->arenas);
   slw_platform_free(self->is_param);
   slw_platform_free(self->is_state);
   slw_platform_free(self->stale);

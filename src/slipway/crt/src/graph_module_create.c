@@ -25,7 +25,23 @@ static void *allocate_arena(DLDevice device, uint64_t size_bytes) {
   return arena;
 }
 
-static slw_graph_module *allocate(size_t blob_bytes, size_t tables_bytes) {
+/* An image of a device: rows of so many texels, as far as its bytes reach. */
+static void *allocate_image(DLDevice device, uint64_t size_bytes, uint32_t texels, int32_t bits) {
+  const slw_device_api *api = slw_device_find(device.device_type);
+  const uint64_t row_bytes = (uint64_t)texels * 4U * (uint64_t)(bits / 8);
+  void *image = NULL;
+  if (api == NULL || api->alloc_image == NULL) {
+    (void)slw_error_setf("DeviceError", "the model was compiled with images, and devices of kind %d have "
+                                        "none here: compile it for a target without "
+                                        "-texture_spatial_limit and -device=adreno.",
+                         (int)device.device_type);
+  } else {
+    (void)api->alloc_image(device.device_id, texels, (size_t)(size_bytes / row_bytes), bits, &image);
+  }
+  return image;
+}
+
+static slw_graph_module *allocate(size_t blob_bytes, size_t tables_bytes, uint32_t num_arenas) {
   slw_graph_module *self = slw_platform_alloc(sizeof *self, SLW_TENSOR_ALIGNMENT);
   if (self == NULL) {
     return NULL;
@@ -33,7 +49,9 @@ static slw_graph_module *allocate(size_t blob_bytes, size_t tables_bytes) {
   slw_module_init(&self->head, &slw_graph_module_class);
   self->blob = slw_platform_alloc(blob_bytes, SLW_TENSOR_ALIGNMENT);
   self->tables = slw_platform_alloc(tables_bytes, SLW_TENSOR_ALIGNMENT);
-  if (self->blob == NULL || self->tables == NULL) {
+  self->num_arenas = (num_arenas > 0U) ? num_arenas : 1U;
+  self->arenas = slw_platform_alloc(self->num_arenas * sizeof self->arenas[0], sizeof(void *));
+  if (self->blob == NULL || self->tables == NULL || self->arenas == NULL) {
     slw_module_release(&self->head);
     return NULL;
   }
@@ -85,12 +103,16 @@ static slw_status take_arenas(slw_graph_module *self, const DLDevice *devices,
   for (uint32_t i = 0; i < self->graph.num_arenas && status == SLW_OK; ++i) {
     slw_graph_memory *arena = &self->arenas[i];
     uint64_t size_bytes = 0;
-    int32_t kind = slw_graph_arena(&self->graph, i, &size_bytes);
+    uint32_t texels = 0;
+    int32_t bits = 0;
+    int32_t kind = slw_graph_arena(&self->graph, i, &size_bytes, &texels, &bits);
     DLDevice device = {kDLCPU, 0};
     status = device_of_kind(devices, num_devices, kind, &device);
     if (status == SLW_OK) {
       arena->device = device;
-      arena->memory = allocate_arena(device, (size_bytes > 0U) ? size_bytes : 1U);
+      arena->memory = (texels > 0U)
+                          ? allocate_image(device, size_bytes, texels, bits)
+                          : allocate_arena(device, (size_bytes > 0U) ? size_bytes : 1U);
       status = (arena->memory != NULL) ? SLW_OK : no_arena(size_bytes);
     }
     if (status == SLW_OK) {
@@ -196,7 +218,7 @@ slw_status slw_graph_module_create_over(const DLDevice *devices, size_t num_devi
     return status;
   }
   slw_error_clear();
-  self = allocate(size_bytes, tables_bytes);
+  self = allocate(size_bytes, tables_bytes, slw_graph_counts_arenas(blob));
   if (self == NULL) {
     return no_arena(arena_bytes);
   }

@@ -27,7 +27,8 @@ typedef struct {
   slw_module *owner; /* what the functions belong to */
   void *blob;
   void *tables;
-  slw_graph_memory arenas[SLW_GRAPH_MAX_ARENAS];
+  slw_graph_memory *arenas; /* as many as the graph has, or one */
+  uint32_t num_arenas;
   uint8_t *is_param;        /* for each input: set by load_params or share_param */
   slw_shared_param *shared; /* for each input */
   uint8_t *is_state;        /* for each input: kernels of the model write it */

@@ -169,7 +169,8 @@ static void open_shape_text(const slw_graph *graph, uint32_t input, char *text, 
   for (uint32_t axis = 0; axis < (uint32_t)tensor->ndim && used + 1 < size; ++axis) {
     const char *end = (axis + 1 < (uint32_t)tensor->ndim) ? ", " : (axis == 0) ? ",)" : ")";
     int64_t factor = 1;
-    uint32_t symbol = slw_graph_axis_symbol(graph, input, axis, &factor);
+    int64_t offset = 0;
+    uint32_t symbol = slw_graph_axis_symbol(graph, input, axis, &factor, &offset);
     int64_t low;
     int64_t high;
     if (symbol == SLW_GRAPH_NONE) {
@@ -178,10 +179,14 @@ static void open_shape_text(const slw_graph *graph, uint32_t input, char *text, 
       if (factor != 1) {
         used += slw_format(text + used, size - used, "%lld * ", (long long)factor);
       }
-      used += slw_format(text + used, size - used, "%s%s",
+      used += slw_format(text + used, size - used, "%s",
                          symbol < graph->num_symbols ? slw_graph_symbol(graph, symbol, &low, &high)
-                                                     : "?",
-                         end);
+                                                     : "?");
+      if (offset != 0) {
+        used += slw_format(text + used, size - used, offset > 0 ? " + %lld" : " - %lld",
+                           (long long)(offset > 0 ? offset : -offset));
+      }
+      used += slw_format(text + used, size - used, "%s", end);
     }
   }
 }
@@ -210,7 +215,8 @@ int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t i
     int64_t low = 0;
     int64_t high = 0;
     int64_t factor = 1;
-    uint32_t axis_symbol = slw_graph_axis_symbol(graph, input, outside, &factor);
+    int64_t offset = 0;
+    uint32_t axis_symbol = slw_graph_axis_symbol(graph, input, outside, &factor, &offset);
     const char *symbol = slw_graph_symbol(graph, axis_symbol, &low, &high);
     return slw_error_setf("ExecutionError",
                           "%s: '%s' has shape %s in this model, got %s: %s is %lld to %lld. "

@@ -256,35 +256,57 @@ int slw_graph_is_open(const slw_graph *graph, uint32_t input) {
   return 0;
 }
 
-/* The symbol that a formula is a multiple of; num_symbols for any other formula. */
-static uint32_t multiple_of_symbol(const slw_graph *graph, open_dim formula, int64_t *factor) {
-  uint64_t words[3];
-  if (formula.count != 1 && formula.count != 3) {
+/* The symbol of which a formula is some times and a number more; num_symbols for another one. */
+static uint32_t linear_in(const slw_graph *graph, open_dim formula, int64_t *factor,
+                          int64_t *offset) {
+  int64_t times[DEPTH];
+  int64_t plus[DEPTH];
+  uint32_t found = graph->num_symbols;
+  unsigned used = 0;
+  for (uint32_t i = 0; i < formula.count; ++i) {
+    uint64_t word = slw_load64(graph->code_table + ((size_t)formula.first + i) * 8U);
+    unsigned operation = operation_of(word);
+    int64_t value = value_of(word);
+    if (operation <= SYMBOL) {
+      int is_symbol = operation == SYMBOL;
+      if (used == DEPTH || (is_symbol && (found != graph->num_symbols || value < 0 ||
+                                          value >= (int64_t)graph->num_symbols))) {
+        return graph->num_symbols;
+      }
+      found = is_symbol ? (uint32_t)value : found;
+      times[used] = is_symbol;
+      plus[used++] = is_symbol ? 0 : value;
+      continue;
+    }
+    if (used < 2 || operation > MULTIPLY) {
+      return graph->num_symbols;
+    }
+    int64_t *a = &times[used - 2U]; /* only one of the two has the symbol */
+    if (operation == MULTIPLY) {
+      int64_t other = (*a != 0) ? plus[used - 1U] : plus[used - 2U];
+      (void)compute(MULTIPLY, *a + times[used - 1U], other, a);
+    } else {
+      (void)compute(operation, *a, times[used - 1U], a);
+    }
+    (void)compute(operation, plus[used - 2U], plus[used - 1U], &plus[used - 2U]);
+    --used;
+  }
+  if (used != 1 || times[0] < 1) {
     return graph->num_symbols;
   }
-  for (uint32_t i = 0; i < formula.count; ++i) {
-    words[i] = slw_load64(graph->code_table + ((size_t)formula.first + i) * 8U);
-  }
-  *factor = 1;
-  if (formula.count == 1) {
-    return (operation_of(words[0]) == SYMBOL) ? (uint32_t)value_of(words[0]) : graph->num_symbols;
-  }
-  for (unsigned i = 0; i < 2 && operation_of(words[2]) == MULTIPLY; ++i) {
-    if (operation_of(words[i]) == SYMBOL && operation_of(words[1U - i]) == CONSTANT) {
-      *factor = value_of(words[1U - i]);
-      return (*factor > 0) ? (uint32_t)value_of(words[i]) : graph->num_symbols;
-    }
-  }
-  return graph->num_symbols;
+  *factor = times[0];
+  *offset = plus[0];
+  return found;
 }
 
 uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t input, uint32_t axis,
-                               int64_t *factor) {
+                               int64_t *factor, int64_t *offset) {
   *factor = 1;
+  *offset = 0;
   for (uint32_t i = 0; i < graph->num_open; ++i) {
     open_dim found = read_open(graph->open_table, i);
     if (found.dim == first_dim_of(graph, input) + axis) {
-      return multiple_of_symbol(graph, found, factor);
+      return linear_in(graph, found, factor, offset);
     }
   }
   return SLW_GRAPH_NONE;
@@ -309,10 +331,13 @@ slw_status slw_graph_resize(slw_graph *graph, uint32_t input, const int64_t *sha
   }
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
     int64_t factor = 1;
-    uint32_t found = slw_graph_axis_symbol(graph, input, (uint32_t)axis, &factor);
+    int64_t offset = 0;
+    uint32_t found = slw_graph_axis_symbol(graph, input, (uint32_t)axis, &factor, &offset);
     if (found < graph->num_symbols) {
       symbol range = read_symbol(graph->symbols_table, found);
-      int64_t size = shape[axis] / factor; /* a tail makes the axis another size below */
+      int64_t size = shape[axis];
+      (void)compute(SUBTRACT, size, offset, &size);
+      size /= factor; /* a tail makes the axis another size below */
       if (size < range.low || size > range.high) {
         *outside = (uint32_t)axis;
         return SLW_ERROR_TENSOR;

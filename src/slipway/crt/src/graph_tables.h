@@ -6,8 +6,10 @@
  * A header of 64 bytes, then the tables without gaps: dims (i64), storages (u64 offset, u64
  * bytes), nodes, entries, args, inputs, outputs, names of outputs (u32 each), strings.
  * Where the header counts arenas, there are several, each on a device: they lie one behind the
- * other in the offsets of storages, and a table before the args has u32 kind of device, u32 0, u64
- * first byte of each.
+ * other in the offsets of storages, and a table before the args has u32 kind of device, u32 image, u64
+ * first byte of each.  An arena is an image where `image` is not 0: so many texels of four floats in a row,
+ * of float16 with the highest bit set.  Version 4 is of models with images: its header is that of
+ * version 2.
  * Version 2 is of models with open dimensions: a header of 80 bytes, and after the entries symbols
  * (u32 name, u32 teller, i64 low, i64 high), open dims (u32 dim, u32 first word, u32 words, u32 0) and
  * the words of their formulas (i64). The dims are upper bounds then. The teller of a symbol is 0
@@ -29,6 +31,7 @@
 #define SLW_GRAPH_SYMBOL_BYTES 24U
 #define SLW_GRAPH_OPEN_BYTES 16U
 #define SLW_GRAPH_ARENA_BYTES 16U
+#define SLW_GRAPH_HALF_TEXELS 0x80000000U
 
 /** Counts of the header and the places of the tables, all in bytes from the start. */
 typedef struct {
@@ -88,6 +91,11 @@ static inline uint32_t slw_graph_counts_arenas(const void *blob) {
 
 static inline uint64_t slw_graph_arena_begin(const uint8_t *table, uint32_t index) {
   return slw_load64(table + (size_t)index * SLW_GRAPH_ARENA_BYTES + 8U);
+}
+
+/** The texels of a row of an arena that is an image, with SLW_GRAPH_HALF_TEXELS for float16; else 0. */
+static inline uint32_t slw_graph_arena_image(const uint8_t *table, uint32_t index) {
+  return slw_load32(table + (size_t)index * SLW_GRAPH_ARENA_BYTES + 4U);
 }
 
 static inline uint32_t slw_graph_read_index(const uint8_t *table, uint32_t index) {

@@ -8,6 +8,7 @@ from typing import Any
 from slipway import dtypes, relay
 from slipway.frontends.angle import angle_of, is_negative, length_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, like
+from slipway.frontends.torch.found import found_along_axes
 from slipway.relay.expr import Constant, Expr
 
 UNARY: dict[str, Callable[[Any], Any]] = {
@@ -220,8 +221,10 @@ def classify(node: NodeView) -> Any:
 
 @converter("where")
 def where(node: NodeView) -> Any:
-    """A choice per element."""
+    """A choice per element; of a condition alone, the positions where it holds."""
     condition = cast(node.input("condition"), "bool")
+    if "self" not in node.arguments:
+        return found_along_axes(node, condition)
     return relay.where(condition, *node.pair(node.out.dtype))
 
 

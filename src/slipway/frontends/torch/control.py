@@ -84,7 +84,7 @@ REGIONS: dict[str, Region] = {
 
 def _flag(value: Any) -> Any:
     if not isinstance(value, Expr):
-        raise UnsupportedNode("its condition depends on an open size")
+        raise UnsupportedNode("its condition is no number that is known or computed")
     if value.tensor_type.dtype != "bool":
         value = relay.cast(value, "bool")
     return value if value.checked_type == FLAG else relay.reshape(value, ())

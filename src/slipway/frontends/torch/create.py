@@ -29,7 +29,7 @@ def full(node: NodeView) -> Any:
     value = VALUES.get(node.kind, 0)
     if node.kind not in VALUES:
         value = node.arguments["s" if node.kind == "scalar_tensor" else "fill_value"]
-    if isinstance(value, Expr):
+    if isinstance(value, Expr) or is_open(value):
         return relay.broadcast_to(node.as_tensor(value, kind.dtype), kind.shape)
     scalar = const(np.asarray(value).astype(kind.dtype))
     if not kind.shape:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BRINGING = (
     "nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave", "_unique2",
-    "unique_consecutive", "unique_dim",
+    "unique_consecutive", "unique_dim", "where",
 )  # fmt: skip
 READING = ("_local_scalar_dense", "item")
 
@@ -89,6 +89,14 @@ def nonzero(node: NodeView) -> Any:
     if not node.rank():
         raise node.unsupported("a scalar has no axis to find positions along")
     return relay.stack(found_columns(node, mask, node.out.shape[0]), 1)
+
+
+def found_along_axes(node: NodeView, condition: Expr) -> list[Expr]:
+    """The positions where a condition holds, one tensor for each axis, as torch.where gives."""
+    first = node.outputs[0]
+    if first is None or not condition.tensor_type.rank:
+        raise node.unsupported("a scalar has no axis to find positions along")
+    return found_columns(node, condition, first.shape[0])
 
 
 @converter("masked_select")
@@ -226,21 +234,33 @@ def _variables(body: Expr) -> tuple[set[Any], set[Any]]:
     return spoken, told
 
 
-def computed(function: Callable[..., Any], given: Sequence[Any]) -> Any:
-    """Return what Python's operators make of numbers that were read; None for sizes alone."""
+def computed(view: NodeView, function: Callable[..., Any], given: Sequence[Any]) -> Any:
+    """Return what Python's operators make of numbers that were read, and of sizes.
+
+    Floats of sizes are of 64 bits, as Python's are.  None for another function of sizes alone.
+    """
+    name = getattr(function, "__name__", "")
     tensors = [value for value in given if isinstance(value, Expr)]
-    if not tensors:
-        return None
-    make = _OPERATORS.get(getattr(function, "__name__", ""))
-    if make is None:
+    make = _OPERATORS.get(name) or _TESTS.get(name)
+    if make is None and tensors:
         raise UnsupportedNode("it computes with a number that was read from a tensor")
-    dtype = tensors[0].tensor_type.dtype
-    values = [v if isinstance(v, Expr) else number(v, dtype) for v in given]
-    return make(*values)
+    if make is None:
+        return None
+    whole = name in _TESTS and not any(isinstance(value, float) for value in given)
+    dtype = tensors[0].tensor_type.dtype if tensors else "int64" if whole else "float64"
+    return make(*(v if isinstance(v, Expr) else view.as_tensor(v, dtype) for v in given))
 
 
 _OPERATORS: Mapping[str, Callable[..., Any]] = {
     operator.add.__name__: relay.add, operator.sub.__name__: relay.subtract,
     operator.mul.__name__: relay.multiply, operator.truediv.__name__: relay.divide,
-    operator.neg.__name__: relay.negative, "sym_float": lambda x: x,
+    operator.neg.__name__: relay.negative, operator.pow.__name__: relay.power,
+    "_sym_sqrt": relay.sqrt, "sym_max": relay.maximum, "sym_min": relay.minimum,
+    "sym_float": lambda x: x, "sym_not": relay.logical_not,
+    operator.and_.__name__: relay.logical_and, operator.or_.__name__: relay.logical_or,
+}  # fmt: skip
+_TESTS: Mapping[str, Callable[..., Any]] = {
+    operator.gt.__name__: relay.greater, operator.ge.__name__: relay.greater_equal,
+    operator.lt.__name__: relay.less, operator.le.__name__: relay.less_equal,
+    operator.eq.__name__: relay.equal, operator.ne.__name__: relay.not_equal,
 }  # fmt: skip

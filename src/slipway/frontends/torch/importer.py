@@ -360,18 +360,21 @@ class _Importer:
             return None
 
     def _size(self, node: Any, values: dict[Any, Any]) -> Any:
-        """Return what a node computes of sizes: a dimension; None for a test of them.
+        """Return what a node computes of sizes: a dimension, or a tensor of a float or a truth.
 
         A number that is read from a tensor is a dimension too, or the tensor where it is no
-        integer.
+        integer.  None for a test that only an assertion reads.
         """
         found = node.meta["val"]
         if _plain_name(node.target) in READING:
             return self.numbers.read(found, values[node.args[0]], _name_of(node))
         if type(found).__name__ == "SymInt":
             return self.dims.of(found)
-        given = _resolved(node.args, values)
-        return computed(node.target, given)
+        if all(_plain_name(user.target) in IGNORED for user in node.users):
+            return None
+        view = NodeView("", _name_of(node), {}, {}, ())
+        view.numbers = self.numbers.tensors
+        return computed(view, node.target, _resolved(node.args, values))
 
     def _converted(self, node: Any, values: dict[Any, Any], name: str) -> list[Any]:
         schema = getattr(node.target, "_schema", None)

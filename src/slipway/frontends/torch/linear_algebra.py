@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.linear_algebra import cholesky, determinant, inverse, solution
-from slipway.frontends.torch.converters import NodeView, converter, like
+from slipway.frontends.torch.converters import NodeView, cast, converter, like
 from slipway.relay.op_registry import const
 
 
@@ -34,7 +33,7 @@ def of_one(node: NodeView) -> Any:
 def _no_error(node: NodeView, number: int) -> Any:
     kind = node.outputs[number]
     assert kind is not None
-    return const(np.zeros(kind.shape, kind.dtype))
+    return relay.zeros(kind.shape, kind.dtype)
 
 
 @converter("_linalg_solve_ex")
@@ -90,36 +89,35 @@ def trilinear(node: NodeView) -> Any:
 
 @converter("_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(node: NodeView) -> Any:
-    """Sums, means or maxima of rows of a table, for bags of equal length known at once."""
+    """Sums, means or maxima of rows of a table, for bags that begin at given offsets."""
     table, indices = node.input("weight"), node.input("indices")
-    offsets = node.arguments["offsets"]
-    if not isinstance(offsets, relay.Constant):
-        raise node.unsupported("its offsets are computed: pass indices of two axes")
-    starts = [int(v) for v in offsets.array.reshape(-1)]
-    total = indices.tensor_type.shape[0]
-    ends = starts[1:] if node.arg("include_last_offset", False) else [*starts[1:], total]
-    sizes = [end - start for start, end in zip(starts, ends, strict=False)]
-    if not sizes or len(set(sizes)) != 1 or not sizes[0]:
-        raise node.unsupported(f"its bags have the lengths {sizes[:8]}; equal ones are served")
-    bags = (len(sizes), sizes[0])
-    positions = relay.strided_slice(indices, [starts[0]], [starts[0] + prod(bags)])
-    rows = relay.take(table, relay.reshape(positions, bags), 0, mode="fast")
+    bags, width = node.out.shape
     mode, padding = int(node.arg("mode", 0)), int(node.arg("padding_idx", -1))
-    counted: Any = None
-    if padding >= 0:
-        there = relay.not_equal(relay.reshape(positions, bags), like(padding, positions))
-        counted = relay.expand_dims(relay.cast(there, node.out.dtype), 2)
+    offsets = relay.strided_slice(cast(node.input("offsets"), "int64"), [0], [bags])
+    total = indices.tensor_type.shape[0]
+    # A position is in the last bag that begins at it or before.
+    begun = relay.searchsorted(offsets, relay.arange(0, total, 1, "int64"), True, "int64")
+    bag = relay.subtract(begun, const(np.int64(1)))
+    rows = relay.take(table, indices, 0, mode="fast")
     weights = node.optional("per_sample_weights")
     if weights is not None:
-        rows = relay.multiply(rows, relay.reshape(weights, (*bags, 1)))
+        rows = relay.multiply(rows, relay.reshape(weights, (total, 1)))
+    there: Any = relay.ones((total,), node.out.dtype)
+    if padding >= 0:
+        there = cast(relay.not_equal(indices, like(padding, indices)), node.out.dtype)
+    own = relay.expand_dims(there, 1)
+    empty, into = relay.zeros((bags, width), node.out.dtype), relay.expand_dims(bag, 1)
+    into = relay.broadcast_to(into, (total, width))
+    counted: Any = relay.zeros((bags,), node.out.dtype)
+    counted = relay.expand_dims(relay.scatter_elements(counted, bag, there, 0, "add"), 1)
     if mode == 2:
-        if counted is not None:
-            raise node.unsupported("maxima with a padding_idx")
-        return [relay.max(rows, 1), None, None, None]
-    summed = relay.sum(rows if counted is None else relay.multiply(rows, counted), 1)
-    if mode == 1 and counted is None:
-        summed = relay.multiply(summed, like(1 / bags[1], summed))
-    elif mode == 1:
-        number = relay.maximum(relay.sum(counted, 1), like(1, summed))
-        summed = relay.divide(summed, number)
+        lowest = like(-np.inf, rows)
+        kept = relay.where(relay.greater(own, like(0, rows)), rows, lowest)
+        first = relay.broadcast_to(lowest, (bags, width))
+        found = relay.scatter_elements(first, into, kept, 0, "max")
+        return [relay.where(relay.greater(counted, like(0, rows)), found, empty), None, None, None]
+    rows = relay.multiply(rows, own) if padding >= 0 else rows
+    summed = relay.scatter_elements(empty, into, rows, 0, "add")
+    if mode == 1:
+        summed = relay.divide(summed, relay.maximum(counted, like(1, rows)))
     return [summed, None, None, None]

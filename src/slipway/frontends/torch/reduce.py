@@ -11,8 +11,7 @@ from slipway import dtypes, relay
 from slipway.frontends.ranks import first_ranked
 from slipway.frontends.torch.arithmetic import greater_or_lesser
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
-from slipway.relay.dims import is_open
-from slipway.relay.op_registry import const
+from slipway.relay.dims import SymbolDim, is_open
 
 PLAIN = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min"}
 
@@ -175,9 +174,13 @@ def scanned(node: NodeView) -> Any:
     lowest = _lowest(dtype, node.kind == "cummin")
     view = [1] * rank
     view[axis] = count
-    position: Any = relay.broadcast_to(const(np.arange(count).reshape(view)), node.shape())
+    position: Any = relay.reshape(relay.arange(0, count, 1, "int64"), view)
+    position = relay.broadcast_to(position, node.shape())
+    most = count.high if isinstance(count, SymbolDim) else count
+    if most is None:
+        raise node.unsupported(f"nothing bounds the size {count} that it goes along")
     reach = 1
-    while reach < count:
+    while reach < most:
         before = _shifted(x, axis, reach, lowest)
         if is_sum:
             high, low = relay.maximum(x, before), relay.minimum(x, before)
@@ -213,8 +216,12 @@ def _shifted(x: Any, axis: int, steps: int, value: Any) -> Any:
     kind = x.tensor_type
     front = list(kind.shape)
     front[axis] = steps
-    kept = relay.strided_slice(x, [0], [kind.shape[axis] - steps], axes=[axis])
+    extent = kind.shape[axis]
     filled = relay.full(number(value, kind.dtype), front, kind.dtype)
+    if is_open(extent):  # which may be less than the steps
+        moved = relay.concatenate([filled, x], axis)
+        return relay.strided_slice(moved, [0], [extent], axes=[axis])
+    kept = relay.strided_slice(x, [0], [extent - steps], axes=[axis])
     return relay.concatenate([filled, kept], axis)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.errors import TypeInferenceError
 from slipway.frontends.torch.converters import NodeView, converter
 from slipway.frontends.torch.found import repeated
 from slipway.relay.dims import is_open
@@ -210,7 +211,7 @@ def roll(node: NodeView) -> Any:
     for shift, given in zip(shifts, axes, strict=True):
         axis = given % x.tensor_type.rank
         extent = x.tensor_type.shape[axis]
-        if is_open(extent):
+        if is_open(extent) or is_open(shift):
             x = _rolled(node, x, axis, shift)
             continue
         cut = -shift % max(extent, 1)
@@ -220,17 +221,31 @@ def roll(node: NodeView) -> Any:
     return relay.reshape(x, node.out.shape) if not node.ints("dims") else x
 
 
-def _rolled(node: NodeView, x: Any, axis: int, shift: int) -> Any:
-    """Return an open axis rolled by less than its smallest size."""
-    low = getattr(x.tensor_type.shape[axis], "low", 1)
-    if abs(shift) > low:
-        raise node.unsupported(f"a roll by {shift} of an axis that may have {low} elements")
-    if not shift:
-        return x
-    at = -shift
-    tail = relay.strided_slice(x, [at], [2**62], axes=[axis])
-    front = relay.strided_slice(x, [0], [at], axes=[axis])
-    return relay.concatenate([tail, front], axis)
+def _rolled(node: NodeView, x: Any, axis: int, shift: Any) -> Any:
+    """Return a tensor rolled by a size, or along an axis of open size.
+
+    In two parts where the shift is known to be no more than the axis, else position by position.
+    """
+    extent = x.tensor_type.shape[axis]
+    back = not is_open(shift) and shift < 0
+    steps = -shift if back else shift
+    if _is_at_most(steps, extent):
+        at = steps if back else extent - steps
+        tail = relay.strided_slice(x, [at], [extent], axes=[axis])
+        front = relay.strided_slice(x, [0], [at], axes=[axis])
+        return relay.concatenate([tail, front], axis)
+    every = relay.arange(0, extent, 1, "int64")
+    moved = (relay.add if back else relay.subtract)(every, node.as_tensor(steps, "int64"))
+    source = relay.floor_mod(moved, node.as_tensor(extent, "int64"))
+    return relay.take(x, source, axis, mode="fast")
+
+
+def _is_at_most(size: Any, other: Any) -> bool:
+    """Return whether a size is known never to be more than another one."""
+    try:
+        return bool(size <= other)
+    except TypeInferenceError:
+        return False
 
 
 MODES = {

@@ -1,27 +1,37 @@
-"""Runners (classic): where candidates are measured."""
+"""Runners (classic): where candidates are measured.
+
+A script may measure by itself: ``LocalRunner().run([RunnerInput(path, "cpu", args_info)])``.  A
+runner of its own derives from `PyRunner`; a search then measures with it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from slipway.meta_schedule.runner.artifact import (
+    PyRunner,
+    PyRunnerFuture,
+    Runner,
+    RunnerFuture,
+    RunnerInput,
+    RunnerResult,
+    run_on,
+)
 from slipway.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
 from slipway.rpc.client import RPCSession
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import TrackerRunner
 
-__all__ = ["EvaluatorConfig", "LocalRunner", "RPCConfig", "RPCRunner", "RunnerResult"]
+__all__ = [
+    "EvaluatorConfig", "LocalRunner", "PyRunner", "PyRunnerFuture", "RPCConfig", "RPCRunner",
+    "Runner", "RunnerFuture", "RunnerInput", "RunnerResult", "create",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class RunnerResult:
-    """What came of a candidate: the seconds of its runs, or the error's text."""
-
-    run_secs: list[float] | None
-    error_msg: str | None = None
-
-
-@dataclass(frozen=True)
-class LocalRunner:
+class LocalRunner(Runner):
     """Measures on this machine, in a process that a candidate may crash."""
 
     timeout_sec: float = 30.0
@@ -48,9 +58,13 @@ class LocalRunner:
         """There is one device."""
         return self._here().open_more(most, held)
 
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """Measure libraries, each when its result is wanted."""
+        return run_on(self.open, runner_inputs, self.evaluator_config, "LocalRunner")
+
 
 @dataclass(frozen=True)
-class RPCRunner:
+class RPCRunner(Runner):
     """Measures on devices that a tracker hands out: `max_workers` at once, None: all free ones."""
 
     rpc_config: RPCConfig = field(default_factory=RPCConfig)
@@ -85,3 +99,20 @@ class RPCRunner:
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """Take devices that nobody waits for."""
         return self._tracker().open_more(most, held)
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """Measure libraries, each when its result is wanted."""
+        return run_on(self.open, runner_inputs, self.evaluator_config, "RPCRunner")
+
+
+def create(kind: object = "local", *args: Any, **kwargs: Any) -> Runner:
+    """Return a runner: itself, "local" or "rpc"."""
+    if isinstance(kind, Runner):
+        return kind
+    kinds = {"local": LocalRunner, "rpc": RPCRunner}
+    if kind not in kinds:
+        raise ValueError(f"there is no runner {kind!r}; it is 'local' or 'rpc'")
+    if kind == "local":
+        kwargs.pop("max_workers", None)
+    made: Runner = kinds[str(kind)](*args, **kwargs)
+    return made

@@ -9,8 +9,9 @@
     nodes    u32 name, function, first arg, number of args, first entry, number of outputs
              name and function are offsets into strings; function 0xffffffff: an input
     entries  u8 dtype code, u8 bits, u16 lanes, u32 ndim, u32 first dim, u32 storage
-    arenas   u32 kind of device, u32 0, u64 first byte in the arena of each device's part; none
-             where all tensors are on one device
+    arenas   u32 kind of device, u32 image, u64 first byte in the arena of each device's part; none
+             where all tensors are on one device.  A part is an image of the device where `image` is
+             not 0: so many texels in a row, with the highest bit of float16
     args     u32 entry each                     of one node: its inputs, then its outputs
     inputs   u32 node each
     outputs  u32 entry each
@@ -26,6 +27,7 @@ upper bounds, its header has four words more, and three tables come after the en
     words    i64 each                           of the formulas
 
 In version 3 a size may have a teller, one more than an entry: its value is the size from then on.
+Version 4 is of models with images.
 
 An entry is one output of one node: node n's output i is entry ``n.first_entry + i``.
 """
@@ -39,6 +41,7 @@ from dataclasses import dataclass, field
 VERSION = 1
 OPEN_VERSION = 2  # of models with open dimensions
 TOLD_VERSION = 3  # of those that tell some of them as they run
+IMAGE_VERSION = 4  # of those with images of a GPU
 NONE = 0xFFFFFFFF  # the function of a node that is an input
 MAX_RANK = 16  # of a tensor at run time: crt/include/slipway/tensor.h
 _MAGIC = 0x47574C53
@@ -94,8 +97,8 @@ class FlatTables:
         magic, version, size_bytes = header[:3]
         if magic != _MAGIC:
             raise ValueError("they do not begin as graph tables do")
-        if not VERSION <= version <= TOLD_VERSION:
-            raise ValueError(f"version {version}, and this Slipway reads 1 to {TOLD_VERSION}")
+        if not VERSION <= version <= IMAGE_VERSION:
+            raise ValueError(f"version {version}, and this Slipway reads 1 to {IMAGE_VERSION}")
         if size_bytes != len(data):
             raise ValueError("the size is not the stated one")
         nodes, entries, inputs, outputs, args, dims, string_bytes, storages, names = header[3:12]

@@ -346,7 +346,11 @@ class GraphModule:
         return bytes(save_param_dict(states))
 
     def load_state(self, saved: bytes | bytearray) -> None:
-        """Let the states hold what `save_state` returned, here or of another executor."""
+        """Let the states hold what `save_state` returned, here or of another executor.
+
+        Raises ArtifactError for bytes that are damaged, ExecutionError for those of another model;
+        the states hold what they held then.
+        """
         values, own = read_params(bytes(saved)), self.get_state_info()
         if set(values) != set(own):
             listed = (", ".join(map(repr, names)) or "none" for names in (values, own))
@@ -354,8 +358,14 @@ class GraphModule:
                 "load_state: what was saved has the states {}, and this model has {}: save them "
                 "of the same model".format(*listed)
             )
-        for name, value in values.items():
-            self.set_input(name, value)
+        held: dict[str, Any] = {}
+        try:
+            for name, value in values.items():
+                held[name] = self._get_input(name).numpy()
+                self.set_input(name, value)
+        except SlipwayError:
+            self.set_input(**held)
+            raise
 
     @property
     def has_given_memory(self) -> bool:

@@ -209,7 +209,8 @@ class GraphExecutorFactoryModule(Module):
         given = {device.device_type for device in devices}
         missing = [a.device_type for a in self.tables.arenas if a.device_type not in {1, *given}]
         if missing:
-            wanted = ", ".join(str(Device(a.device_type, 0)) for a in self.tables.arenas)
+            kinds = dict.fromkeys(arena.device_type for arena in self.tables.arenas)
+            wanted = ", ".join(str(Device(kind, 0)) for kind in kinds)
             raise ExecutionError(
                 f"parts of this model run on {Device(missing[0], 0).type_name}: give "
                 f"lib['default'] a device of each kind, ({wanted})."

@@ -16,6 +16,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.errors import ArtifactError
 from slipway.runtime.graph.flat_tables import (
+    IMAGE_VERSION,
     MAX_RANK,
     NONE,
     OPEN_VERSION,
@@ -73,10 +74,16 @@ class Storage:
 
 @dataclass(frozen=True)
 class Arena:
-    """A device's part of the arena, from byte `begin` on; `device_type` is DLPack's number."""
+    """A device's part of the arena, from byte `begin` on; `device_type` is DLPack's number.
+
+    It is an image of the device where `texels` is not 0: so many in a row, of four floats
+    of `bits` each.
+    """
 
     device_type: int
     begin: int
+    texels: int = 0
+    bits: int = 32
 
 
 @dataclass(frozen=True)
@@ -149,6 +156,7 @@ class GraphTables:
                 "shape": ["list_shape", [list(entry.shape) for entry in self.entries]],
                 **({"output_names": ["list_str", list(names)]} if names else {}),
                 **(_open_to_json(self) if self.open_dims else {}),
+                **_images_to_json(self),
             },
             "node_row_ptr": starts,
         }
@@ -232,19 +240,34 @@ def _open_to_json(tables: GraphTables) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _images_to_json(tables: GraphTables) -> dict[str, Any]:
+    """Return which storages are images: [storage, texels of a row, bits of a number]."""
+    images = [
+        [number, arena.texels, arena.bits]
+        for number, storage in enumerate(tables.storages)
+        for arena in tables.arenas
+        if arena.texels and arena.begin == storage.offset
+    ]
+    return {"images": ["list_image", images]} if images else {}
+
+
 def _storages_by_device(
-    entries: Sequence[GraphEntry], kinds: Sequence[int]
+    entries: Sequence[GraphEntry], kinds: Sequence[int], images: Mapping[int, tuple[int, int]]
 ) -> tuple[tuple[Storage, ...], int, tuple[Arena, ...]]:
-    """Return storages apart, those of one kind of device after one another."""
+    """Return storages apart, those of one kind of device after one another, images at the end."""
     kind_of = {entry.storage: kind for entry, kind in zip(entries, kinds, strict=True)}
     apart, _ = _storages_apart(entries)
     placed, arenas, offset = list(apart), [], 0
     for kind in sorted(set(kind_of.values())):
         arenas.append(Arena(kind, offset))
         for index, storage in enumerate(apart):
-            if kind_of.get(index, 1) == kind:
+            if kind_of.get(index, 1) == kind and index not in images:
                 placed[index] = Storage(offset, storage.size)
                 offset += -(-storage.size // _DEVICE_ALIGNMENT) * _DEVICE_ALIGNMENT
+    for index, (texels, bits) in images.items():
+        arenas.append(Arena(kind_of[index], offset, texels, bits))
+        placed[index] = Storage(offset, apart[index].size)
+        offset += -(-apart[index].size // _DEVICE_ALIGNMENT) * _DEVICE_ALIGNMENT
     return tuple(placed), offset, tuple(arenas)
 
 
@@ -312,7 +335,9 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
     arenas: tuple[Arena, ...] = ()
     arena_bytes = 0
     if set(kinds) - {1}:
-        storages, arena_bytes, arenas = _storages_by_device(entries, kinds)
+        told = attrs.get("images", ("", ()))[1]
+        images = {int(number): (int(texels), int(bits)) for number, texels, bits in told}
+        storages, arena_bytes, arenas = _storages_by_device(entries, kinds, images)
     return GraphTables(
         nodes=tuple(_node_from_json(node) for node in document["nodes"]),
         entries=entries,
@@ -334,9 +359,22 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
 
 
 def _version(tables: GraphTables) -> int:
+    if any(arena.texels for arena in tables.arenas):
+        return IMAGE_VERSION
     if any(size.teller is not None for size in tables.open_sizes):
         return TOLD_VERSION
     return OPEN_VERSION if tables.open_dims else VERSION
+
+
+_HALF_TEXELS = 1 << 31  # of an image of float16, in the table of arenas
+
+
+def _image_word(arena: Arena) -> int:
+    return arena.texels | (_HALF_TEXELS if arena.texels and arena.bits == 16 else 0)
+
+
+def _arena(kind: int, image: int, begin: int) -> Arena:
+    return Arena(kind, begin, image & ~_HALF_TEXELS, 16 if image & _HALF_TEXELS else 32)
 
 
 def _to_binary(tables: GraphTables) -> bytes:
@@ -344,7 +382,7 @@ def _to_binary(tables: GraphTables) -> bytes:
     starts = tables.first_entries
     flat = FlatTables(_version(tables), tables.arena_bytes)
     flat.storages = [(s.offset, s.size) for s in tables.storages]
-    flat.arenas = [(a.device_type, 0, a.begin) for a in tables.arenas]
+    flat.arenas = [(a.device_type, _image_word(a), a.begin) for a in tables.arenas]
     first_dims = []
     for entry in tables.entries:
         code, bits, lanes = dtypes.parse(entry.dtype)
@@ -403,7 +441,7 @@ def _from_binary(data: memoryview) -> GraphTables:
         outputs=tuple(owner[entry] for entry in flat.outputs),
         storages=tuple(Storage(*row) for row in flat.storages),
         arena_bytes=flat.arena_bytes,
-        arenas=tuple(Arena(kind, begin) for kind, _, begin in flat.arenas),
+        arenas=tuple(_arena(*row) for row in flat.arenas),
         output_names=tuple(names.at(name) for name in flat.names),
         open_sizes=sizes,
         open_dims=_flat_axes(flat, [size.name for size in sizes]),

@@ -64,6 +64,9 @@ class DsoLibrary:
             else:
                 self._handle = _load_copy(content)
         except OSError as error:
+            if error.errno is not None:  # no room for a copy of it, say; the loader gives a text
+                error.filename = error.filename or str(self.path)
+                raise
             raise ArtifactError(
                 f"the system cannot load {self.path}: {error}. Export the library for this system."
             ) from error

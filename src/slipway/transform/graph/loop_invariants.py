@@ -177,8 +177,16 @@ def looped(
 ) -> list[Expr]:
     """Return what `first` becomes: the states are `new` of themselves while `going` holds.
 
-    `iteration` is a size that `new` speaks of: the first state.
+    `iteration` is a size that `new` speaks of: the first state.  A state that stays what it is is
+    none: exporters carry weights through a loop so, which are constants to its body.
     """
+    changing = [i for i, (s, n) in enumerate(zip(states, new, strict=True)) if n is not s]
+    if changing and len(changing) < len(states):
+        same = {s: f for s, n, f in zip(states, new, first, strict=True) if n is s}
+        made = substitute(Tuple((going, *(new[i] for i in changing))), same).fields
+        kept = [states[i] for i in changing]
+        last = looped(kept, made[0], made[1:], [first[i] for i in changing], iteration)
+        return [dict(zip(changing, last, strict=True)).get(i, f) for i, f in enumerate(first)]
     told = () if iteration is None else iteration.variables
     whole, others = closed(states, Tuple((going, *new)), told=told)
     assert isinstance(whole.body, Tuple)

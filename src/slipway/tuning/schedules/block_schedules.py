@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ TILE, CATEGORY, PLACE = "sample_perfect_tile", "sample_categorical", "sample_com
 OWN_END = "with postprocessors: "
 FIRST = 64  # candidates among which one has to compile
 Finish = Callable[[Schedule], bool]
+Change = Callable[[Trace, int], "Trace | None"]
 
 
 class DesignSpace(Choices):
@@ -50,7 +51,8 @@ class DesignSpace(Choices):
     ``finish(schedule)`` does what comes after the sampled steps, and says whether the candidate is
     one.  ``fresh(seed)`` makes designs anew, where a function of the user's decides by the numbers
     that it samples: `sample` calls it then.  `has_own_end`: `finish` does what only this script
-    knows, so that no database can take a candidate's steps without it.
+    knows, so that no database can take a candidate's steps without it.  ``changes`` are mutators of
+    a script's own: ``change(trace, seed)`` returns another trace, or None.
     """
 
     def __init__(
@@ -60,8 +62,10 @@ class DesignSpace(Choices):
         finish: Finish = lambda _: True,
         fresh: Callable[[int], Sequence[Schedule]] | None = None,
         has_own_end: bool = False,
+        changes: Sequence[Change] = (),
     ) -> None:
         self.func, self._finish, self._fresh = func, finish, fresh
+        self._changes, self._changed = list(changes), 0
         self._end = OWN_END if has_own_end else ""
         self.traces: dict[str, Trace] = {}
         self._tiles: dict[str, list[tuple[int, int, int]]] = {}  # (step, parts, length of its loop)
@@ -126,6 +130,21 @@ class DesignSpace(Choices):
     def crossed(self, one: Candidate, other: Candidate, rng: random.Random) -> Candidate:
         """Return a candidate with what both sampled; `one` where their designs differ."""
         return super().crossed(one, other, rng) if one.strategy == other.strategy else one
+
+    def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield what is one step of one number away, and what a script's mutators make of it."""
+        yield from super().neighbours(candidate)
+        for change in self._changes:
+            self._changed += 1
+            try:
+                trace = replayed(self.func, candidate, self.traces.get(candidate.strategy)).trace
+                changed, made = change(trace, self._changed), Schedule(self.func)
+                if changed is not None:
+                    changed.apply_to_schedule(made, remove_postproc=True)
+            except SlipwayError:
+                continue
+            if changed is not None:
+                yield self.enter(made)
 
     def schedule(self, candidate: Candidate) -> Schedule:
         """Return the schedule of a candidate.  Raises ScheduleError for one that is none."""
@@ -254,10 +273,19 @@ class BlockTask:
         """Return the loops of a candidate, a function of what is read and then what is written."""
         return self._named(self.space.schedule(candidate).func, name)
 
-    def _named(self, func: PrimFunc, name: str) -> BaseFunc:
+    def module(self, candidate: Candidate) -> IRModule:
+        """Return a candidate's schedule as a module: "main", of reads and then what is written."""
+        func = self._ordered(self.space.schedule(candidate).func, "main")
+        return IRModule.from_functions({"main": func})
+
+    def _ordered(self, func: PrimFunc, name: str) -> PrimFunc:
         order = [*self.read, *self.written]
         made = func.replace(params=tuple(func.params[n] for n in order))
-        named = made.with_attr("global_symbol", name)
+        named: PrimFunc = made.with_attr("global_symbol", name)
+        return named
+
+    def _named(self, func: PrimFunc, name: str) -> BaseFunc:
+        named = self._ordered(func, name)
         return lower(IRModule.from_functions({name: named}), simple_mode=True)[name]
 
     def reference(self, inputs: Sequence[Array]) -> list[Array]:

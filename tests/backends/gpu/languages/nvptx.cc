@@ -4,6 +4,10 @@
 #include "threads.h"
 
 extern "C" {
+/* Run the blocks of a launch: `body` calls the kernel with what `args` point to. */
+int32_t slw_run(const size_t *grid, const size_t *block, void (*body)(void *), void *args) {
+  return slw::run_blocks(grid, block, body, args);
+}
 int32_t slw_tid_x() { return (int32_t)slw::now.thread.x; }
 int32_t slw_tid_y() { return (int32_t)slw::now.thread.y; }
 int32_t slw_tid_z() { return (int32_t)slw::now.thread.z; }

@@ -119,7 +119,86 @@ static void wmma(const uint32_t *a, const uint32_t *b, uint32_t *c) {
   meet();
 }
 
+/* The same on RDNA 4: thread 16 h + j gives steps 8 h to 8 h + 7 of row j of A and of column j of B, and has
+ * rows 8 h to 8 h + 7 of column j (AMD's RDNA4 instruction set architecture, section 7.12). */
+template <class A, class B, class Sum>
+static void wmma12(const uint32_t *a, const uint32_t *b, uint32_t *c) {
+  constexpr size_t words = 8 / A::count;
+  const size_t self = fibres.at, wave = self & ~size_t{31};
+  const size_t h = (self & 31) >> 4, j = self & 15;
+  memcpy(given[self].a, a, 4 * words);
+  memcpy(given[self].b, b, 4 * words);
+  meet();
+  for (size_t at = 0; at < 8; ++at) {
+    Sum sum = 0;
+    for (size_t half = 0; half < 32; half += 16) {
+      for (size_t word = 0; word < words; ++word) {
+        for (int i = 0; i < A::count; ++i) {
+          sum += (Sum)A::value(given[wave + half + 8 * h + at].a[word], i) *
+                 (Sum)B::value(given[wave + half + j].b[word], i);
+        }
+      }
+    }
+    if constexpr (std::is_same_v<Sum, float>) {
+      c[at] = as_bits(as_float(c[at]) + sum);
+    } else {
+      c[at] += (uint32_t)sum;
+    }
+  }
+  meet();
+}
+
+/* CDNA's of 16 x 16, of waves of 64: thread 16 g + j gives `words` of row j of A and of column j of B, the g-th
+ * of four parts, and has rows 4 g to 4 g + 3 of column j (AMD's CDNA3 instruction set architecture, 7.1.4). */
+template <class A, class B, class Sum, size_t words>
+static void mfma(const uint32_t *a, const uint32_t *b, uint32_t *c) {
+  const size_t self = fibres.at, wave = self & ~size_t{63};
+  const size_t g = (self & 63) >> 4, j = self & 15;
+  memcpy(given[self].a, a, 4 * words);
+  memcpy(given[self].b, b, 4 * words);
+  meet();
+  for (size_t at = 0; at < 4; ++at) {
+    Sum sum = 0;
+    for (size_t part = 0; part < 64; part += 16) {
+      for (size_t word = 0; word < words; ++word) {
+        for (int i = 0; i < A::count; ++i) {
+          sum += (Sum)A::value(given[wave + part + 4 * g + at].a[word], i) *
+                 (Sum)B::value(given[wave + part + j].b[word], i);
+        }
+      }
+    }
+    if constexpr (std::is_same_v<Sum, float>) {
+      c[at] = as_bits(as_float(c[at]) + sum);
+    } else {
+      c[at] += (uint32_t)sum;
+    }
+  }
+  meet();
+}
+
+struct Whole {
+  static constexpr int count = 1;
+  static float value(uint32_t word, int) { return as_float(word); }
+};
+
 } // namespace slw
+
+#define SLW_MFMA(name, A, Sum, words)                                                             \
+  extern "C" void slw_model_mfma_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {      \
+    slw::mfma<slw::A, slw::A, Sum, words>(a, b, c);                                               \
+  }
+SLW_MFMA(f16, Half, float, 2)
+SLW_MFMA(bf16, Bfloat, float, 2)
+SLW_MFMA(f32, Whole, float, 1)
+SLW_MFMA(s8, Signed, int32_t, 1)
+SLW_MFMA(s8_wide, Signed, int32_t, 2)
+
+#define SLW_WARP(name, A, B, Sum)                                                                 \
+  extern "C" void slw_model_wmma12_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {    \
+    slw::wmma12<slw::A, slw::B, Sum>(a, b, c);                                                    \
+  }
+SLW_WARP_PRODUCTS
+#undef SLW_WARP
 
 #define SLW_WARP(name, A, B, Sum)                                                                 \
   extern "C" void slw_model_wmma_##name(const uint32_t *a, const uint32_t *b, uint32_t *c) {      \

@@ -1,14 +1,14 @@
 """The kernels of a function inside another kernel: a step of a scan, a branch, a loop's iteration.
 
 They are lowered as those of a graph are, on the buffers that the kernel around them gives: packed
-weights, register tiles, versions for open sizes and parallel loops are the same.  What lies between
-them is temporary.
+weights, register tiles and parallel loops are the same.  What lies between them is temporary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,11 @@ from slipway import te
 from slipway.backends.cpu.schedules.state_updates import is_reshape, updates_in_place
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.size_versions import in_versions
-from slipway.backends.strategy import Knobs
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.function import PrimFunc
 from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 from slipway.relay.analysis.told_sizes import (
@@ -41,6 +39,8 @@ from slipway.relay.visit import post_order
 from slipway.transform.graph.fuse_ops import fuse_ops
 
 if TYPE_CHECKING:
+    from slipway.backends.strategy import Knobs
+    from slipway.ir.function import PrimFunc
     from slipway.target import Target
 
 
@@ -173,13 +173,9 @@ class InlinedKernels:
                 buffer = self._buffers.get((id(call), number))
                 outs.append(buffer or self.temporary(type_.shape, type_.dtype))
         self.values[id(call)] = outs
-        lowered = in_versions(function, self.target, self._lowered)
+        lowered = in_versions(function, self.target, partial(_lowered, self.target))
         views = dict(zip((b for _, b in lowered.buffer_map), (*arguments, *outs), strict=True))
         return [*told, _with_buffers(lowered.body, views)]
-
-    def _lowered(self, function: Function, knobs: Knobs | None = None) -> PrimFunc:
-        kernel = schedule_primitive(function, self.target, knobs)
-        return te.lower(kernel.schedule, list(kernel.args))
 
     def _told(self, call: Call, arguments: Sequence[Buffer]) -> list[S.Stmt | SizeTold]:
         """Return the size that a kernel brings, if it does: of what follows, or one to be met."""
@@ -202,6 +198,11 @@ class InlinedKernels:
             raise two_values(str(variable))
         number = E.BufferLoad(count, tuple(ops.const(0, "int32") for _ in count.shape))
         return [SizeTold(number, variable, low, high, message)]
+
+
+def _lowered(target: Target, function: Function, knobs: Knobs | None = None) -> PrimFunc:
+    kernel = schedule_primitive(function, target, knobs)
+    return te.lower(kernel.schedule, list(kernel.args))
 
 
 def _filled(buffer: Buffer, value: Constant) -> S.Stmt:

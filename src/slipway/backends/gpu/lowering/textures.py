@@ -1,5 +1,7 @@
 """Memory between kernels in scope "global.texture": its layout as an image, before it is flat.
 
+A kernel of a model has some among its arguments (`gpu.images`).
+
 before: ``allocate A.texture[8, 16, 4] in global.texture``
 after:  the same, with rows of 8 lines that lie 65,536 elements apart (codegen/gpu/textures.py)
 
@@ -28,9 +30,27 @@ def lay_out_textures(func: PrimFunc) -> PrimFunc:
 
     Raises LoweringError for memory that no image is of.
     """
-    if not any(_is_texture(n) for n in S.statements(func.body)):
+    images = [(p, b) for p, b in func.buffer_map if textures.is_texture(b.scope)]
+    if not images and not any(_is_texture(n) for n in S.statements(func.body)):
         return func
-    return func.replace(body=_laid_out(func.body, func.name, func.attr("target")))  # type: ignore[no-any-return]
+    target = func.attr("target")
+    body, told = func.body, {}
+    for param, buffer in images:  # whose caller sees the tensor that it holds
+        body = substitute(body, {buffer: _as_memory(buffer, func.name, target)})
+        told[id(param)] = buffer.replace(scope="global")
+    buffers = tuple((p, told.get(id(p), b)) for p, b in func.buffer_map)
+    made: PrimFunc = func.replace(body=_laid_out(body, func.name, target), buffer_map=buffers)
+    return made
+
+
+def _as_memory(buffer: Buffer, name: str, target: Target | None) -> Buffer:
+    """Return a texture as its language has it."""
+    made: Buffer
+    if target is None or target.kind.name not in _HAVE_IMAGES:
+        made = buffer.replace(scope="global")
+    else:
+        made = buffer.replace(strides=_strides(buffer, name, target))
+    return made
 
 
 def _is_texture(node: S.Stmt) -> bool:
@@ -44,10 +64,7 @@ def _laid_out(node: Any, name: str, target: Target | None) -> Any:
     if not _is_texture(made):
         return made
     buffer: Buffer = made.buffer
-    if target is None or target.kind.name not in _HAVE_IMAGES:
-        fresh = buffer.replace(scope="global")
-    else:
-        fresh = buffer.replace(strides=_strides(buffer, name, target))
+    fresh = _as_memory(buffer, name, target)
     return made.replace(buffer=fresh, body=substitute(made.body, {buffer: fresh}))
 
 

@@ -3,7 +3,8 @@
 What is computed elementwise is inlined into what reads it. Each stage that is left is a kernel of
 its own, a thread for each of its elements, which does the whole of a reduction itself; a reduction
 whose elements the output reads one by one is kept in the registers of the output's threads.
-Statements that no schedule divides (sorting, say) are one thread's.
+Statements that no schedule divides (sorting, say) are one thread's.  Where a model has images
+(`gpu.images`), a thread has a texel of four elements.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from math import prod
 from typing import Any
 
 from slipway import te
+from slipway.backends.gpu.images import is_texels, takes_images
 from slipway.backends.gpu.limits import most_blocks, most_threads
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.visit import children
 from slipway.relay.op_registry import OpPattern
-from slipway.relay.types import flatten
+from slipway.relay.types import TensorType, flatten
+from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
 _THREADS = (16, 32, 64, 128, 256, 512, 1024)
@@ -66,6 +69,9 @@ def schedule_elements(
     most = most_blocks(problem.target)
     ends: dict[int, Any] = {}
     for tensor in results.values():
+        if has_texels(tensor, problem.target) and len(tensor.op.outputs) == 1:
+            ends[id(tensor.op)] = bind_texels(schedule, tensor, knobs.threads, most)
+            continue
         ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads, most)
     readers = readers_of(schedule, outs)
     for op in producers(outs):
@@ -76,9 +82,47 @@ def schedule_elements(
         if reader is not None and ends[id(reader.op)] is not None:
             schedule[tensor].compute_at(schedule[reader], ends[id(reader.op)])
             schedule[tensor].set_scope("local")
+            if has_texels(tensor, problem.target):
+                _vectorize(schedule[tensor])
         else:
             bind_elements(schedule, tensor, knobs.threads, most)
     return schedule
+
+
+def has_texels(tensor: te.Tensor, target: Target) -> bool:
+    """Return whether a stage's elements are whole texels of what could be an image."""
+    shape = shape_of(tensor)
+    known = isinstance(tensor.op, te.ComputeOp) and all(isinstance(n, int) for n in shape)
+    return takes_images(target) and known and is_texels(TensorType(shape, tensor.dtype))
+
+
+def bind_texels(
+    schedule: te.Schedule, tensor: te.Tensor, threads: int, most: int | None
+) -> te.IterVar:
+    """Bind a stage's texels to threads; return the axis of the threads.
+
+    A texel is computed in registers, where its numbers may be sums, or stand under conditions.
+    """
+    texel = schedule.cache_write(tensor, "local")
+    stage = schedule[tensor]
+    *axes, lanes = stage.op.axis
+    total = prod(extent_of(axis) for axis in axes)
+    factor = max(1, min(threads, total))
+    block, thread = stage.split(stage.fuse(*axes), factor=factor, tail="guard")
+    bind_blocks(stage, block, -(-total // factor), most)
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    stage.vectorize(lanes)
+    schedule[texel].compute_at(stage, thread)
+    _vectorize(schedule[texel])
+    bound: te.IterVar = thread
+    return bound
+
+
+def _vectorize(stage: te.Stage) -> None:
+    *axes, lanes = stage.op.axis
+    if stage.op.reduce_axis:
+        stage.reorder(*axes, *stage.op.reduce_axis, lanes)
+    stage.vectorize(lanes)
 
 
 def bind_elements(

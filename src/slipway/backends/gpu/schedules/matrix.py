@@ -7,7 +7,7 @@ to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
     float16, bfloat16 -> float32        int8, uint8 -> int32
 
 Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`),
-AMD's of RDNA 3 matrices of 16 x 16 (`wmma_products.py`).
+AMD's matrices of 16 x 16 (`amd_products.py`), on CDNA float32 too, by waves of 64 threads.
 
 Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
 that the threads of a warp fetch eight bytes each from different banks.
@@ -36,14 +36,15 @@ from slipway.backends.gpu.schedules.shared import (
 from slipway.backends.gpu.schedules.shared_conv import Geometry, conv_operands
 from slipway.backends.gpu.schedules.warp_product import (
     MatrixProduct,
+    lanes_of,
     product_of_target,
     warp_intrinsic,
 )
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
+from slipway.ir.instructions.amd_products import SIDE
 from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP
-from slipway.ir.instructions.wmma_products import SIDE
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
@@ -76,11 +77,13 @@ class MatrixKnobs(Knobs):
     rows: int
     columns: int
     stages: int = 1
+    lanes: int = WARP  # threads of a warp
 
     @property
     def warp_tile(self) -> tuple[int, int]:
         """Rows and columns that a warp computes."""
-        return self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * _WARP_COLUMNS
+        wide = _WARP_COLUMNS * self.lanes // WARP
+        return self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * wide
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -91,7 +94,7 @@ class MatrixKnobs(Knobs):
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return WARP * self.warps[0] * self.warps[1]
+        return self.lanes * self.warps[0] * self.warps[1]
 
     def panel_bytes(self, pads: Sequence[int]) -> int:
         """Return the bytes of all panels of a block, whose rows are so many bytes apart."""
@@ -105,7 +108,7 @@ def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
     found = []
     stages = STAGES if copies_while_computing(target) else STAGES[:1]
     for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, stages):
-        knobs = MatrixKnobs(*values)
+        knobs = MatrixKnobs(*values, lanes_of(target))
         shared = knobs.panel_bytes(_PADS[target.kind.name])
         most = min(most_threads(target), ANY_GPU.most_threads)
         smallest = _SMALLEST.get(target.kind.name, _WARP_COLUMNS)
@@ -134,7 +137,7 @@ def matrix_cost(
         fetched = count * 4 / knobs.threads  # eight bytes each
         stored = 0 if is_copied and knobs.stages > 1 else ANY_GPU.warp_shared_cost
         step += (ANY_GPU.warp_global_cost + stored) * fetched
-    running = blocks * knobs.threads / WARP
+    running = blocks * knobs.threads / knobs.lanes
     busy = min(1.0, running / ANY_GPU.busy_warps) * min(
         1.0, knobs.threads / ANY_GPU.full_warp_block
     )
@@ -218,7 +221,7 @@ def _space(problem: Problem) -> dict[str, Sequence[Any]]:
     legal = _fitting(problem.attrs, problem.in_types, problem.target)
     return {
         "block_rows": _BLOCKS, "block_columns": _BLOCKS, "rows": _TILES, "columns": _TILES,
-        "stages": sorted({k.stages for k in legal}),
+        "stages": sorted({k.stages for k in legal}), "lanes": (lanes_of(problem.target),),
     }  # fmt: skip
 
 
@@ -479,7 +482,7 @@ class _Tiles:
         fused = stage.fuse(*order)
         if together > 1:
             stage.vectorize(several)
-        fused, lane = stage.split(fused, factor=WARP)
+        fused, lane = stage.split(fused, factor=self.knobs.lanes)
         _, warp = stage.split(fused, factor=self.knobs.warps[0] * self.knobs.warps[1])
         stage.bind(warp, self.warp)
         stage.bind(lane, self.lane)

@@ -27,10 +27,19 @@ from slipway.backends.gpu.schedules.generic import (
     readers_of,
     schedule_elements,
 )
-from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.gpu.schedules.shared import runs_in_lanes, runs_in_step
 from slipway.backends.gpu.warps import exchanging_threads
-from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
+from slipway.backends.stages import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Knobs, Problem, register_strategy
+from slipway.ir.expr import Call
+from slipway.ir.visit import walk
+from slipway.relay.layout import parse_layout
 from slipway.relay.ops.tensor.reduce import reduced_axes
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
@@ -134,6 +143,7 @@ def schedule_rows(
     bind_blocks(stage, block, -(-total // knobs.rows), most_blocks(problem.target))
     if knobs.lanes == 1:
         stage.bind(row, te.thread_axis("threadIdx.x"))
+        _expand(stage, [*columns, *stage.op.reduce_axis], problem.target)
     else:
         stage.bind(row, te.thread_axis("threadIdx.y"))
         if prod(extent_of(axis) for axis in columns) > 1:
@@ -147,9 +157,50 @@ def schedule_rows(
         part.compute_at(stage, row)
         if knobs.lanes == 1:
             part.set_scope("local")
+            _expand(part, op.reduce_axis, problem.target)
         else:
             _share(part, op.reduce_axis, knobs.lanes)
+    if knobs.lanes == 1 and runs_in_lanes(problem.target):
+        for op in _computed_again(outs, total):
+            part = schedule[op.output(0)]
+            part.compute_at(stage, row)
+            part.set_scope("local")
+            if any(axis is stage.op.axis[-1] for axis in columns):
+                _expand(part, op.axis, problem.target)
     return schedule
+
+
+def _computed_again(outs: Sequence[te.Tensor], rows: int) -> list[te.ComputeOp]:
+    """Return what a thread computes by functions for each of several readers: exponentials.
+
+    Where a driver runs threads in lanes, a row of them is kept sooner than computed again.
+    """
+    order = producers(outs)
+    results = {id(t.op) for t in outs}
+    found = []
+    for op in order:
+        if not isinstance(op, te.ComputeOp) or not is_injective(op) or id(op) in results:
+            continue
+        readers = [r for r in order if any(t.op is op for t in r.input_tensors)]
+        calls = any(isinstance(node, Call) for body in op.body for node in walk(body))
+        is_short = prod(shape_of(op.output(0))) <= ANY_GPU.processor_row * rows
+        if len(readers) > 1 and calls and is_short:
+            found.append(op)
+    return found
+
+
+def _expand(stage: te.Stage, axes: Sequence[te.IterVar], target: Target) -> None:
+    """Have several elements of a thread's own row in an iteration.
+
+    Where a driver runs threads in lanes an iteration costs as much as reading an element: each asks
+    which lanes are still in the loop.
+    """
+    if not axes or not runs_in_lanes(target):
+        return
+    most = min(ANY_GPU.processor_steps, extent_of(axes[-1]))
+    steps = max(n for n in range(1, most + 1) if extent_of(axes[-1]) % n == 0)
+    if steps > 1:
+        stage.unroll(stage.split(axes[-1], factor=steps)[1])
 
 
 def _one_row(
@@ -225,7 +276,8 @@ def _instance_axes(attrs: Any, rank: int) -> Sequence[int]:
 
 
 def _image_axes(attrs: Any, rank: int) -> Sequence[int]:
-    return tuple(k for k, letter in enumerate(attrs.layout) if letter not in "NC")
+    axes = parse_layout(attrs.layout).axes
+    return tuple(k for k, axis in enumerate(axes) if axis.letter not in "NC")
 
 
 def _register(names: Sequence[str], axes: Axes, reads: int) -> None:

@@ -114,6 +114,12 @@ def any_product_sizes(in_types: Sequence[Any], attrs: Attrs | None) -> Sizes | N
     return Sizes(max(prod(left[:-2]), prod(right[:-2])), rows, columns, depth)
 
 
+def runs_in_lanes(target: Target) -> bool:
+    """Return whether a device is a processor that runs a thread in each lane of its vectors."""
+    is_processor = target.attrs.get("device_type") == "cpu"
+    return is_processor and target.kind.name in ("vulkan", "webgpu")
+
+
 def runs_in_step(target: Target) -> bool:
     """Return whether the target says that threads run in step, so that it has shared memory."""
     return int(target.attrs.get("thread_warp_size") or 1) > 1

@@ -25,6 +25,7 @@ from slipway.backends.gpu.schedules.generic import (
     thread_space,
 )
 from slipway.backends.gpu.schedules.joined import schedule_joined, schedule_tile
+from slipway.backends.gpu.schedules.shared import runs_in_lanes
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
@@ -32,6 +33,7 @@ from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
 _SIDE = (1, 2, 3, 4, 5, 6, 7, 8)
+_LONG_SIDE = (*_SIDE, 12, 16)  # where a product may have tiles of so many sums
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,13 @@ def tile_knobs(problem: Problem) -> TileKnobs:
     """
     shape = _shape(problem)
     row, column = tiled_axes(problem)
-    rows, columns = _row_sides(problem), _divisors(shape[column])
+    rows, columns = _row_sides(problem), _divisors(shape[column], problem)
     most, threads = ANY_GPU.tile_sums, ANY_GPU.tile_threads
-    if _runs_in_lanes(problem.target):
-        most, threads = ANY_GPU.processor_sums, ANY_GPU.processor_threads
+    if runs_in_lanes(problem.target):
+        most = ANY_GPU.processor_sums
+        if problem.op != "nn.conv2d":  # whose threads have what they read of the image beside them
+            most = ANY_GPU.processor_product_sums
+        threads = ANY_GPU.processor_threads
     tiles = [
         (r, c)
         for r in rows
@@ -78,12 +83,6 @@ def tile_knobs(problem: Problem) -> TileKnobs:
     is_worth = reads(best) <= (1 - ANY_GPU.tile_saving) * reads(usual)
     r, c = best if is_worth or best[0] <= ANY_GPU.tile_side else usual
     return TileKnobs(thread_knobs(problem).threads, r, c)
-
-
-def _runs_in_lanes(target: Target) -> bool:
-    """Return whether a device is a processor that runs a thread in each lane of its vectors."""
-    is_processor = target.attrs.get("device_type") == "cpu"
-    return is_processor and target.kind.name in ("vulkan", "webgpu")
 
 
 def _reads(tile: tuple[int, int], extent: int) -> float:
@@ -105,7 +104,7 @@ def tile_space(problem: Problem) -> dict[str, Sequence[Any]]:
     return {
         **thread_space(problem),
         "rows": _row_sides(problem),
-        "columns": _divisors(shape[column]),
+        "columns": _divisors(shape[column], problem),
     }
 
 
@@ -120,15 +119,20 @@ def _shape(problem: Problem) -> tuple[int, ...]:
     return tuple(out.shape)
 
 
-def _divisors(extent: int) -> tuple[int, ...]:
-    return tuple(n for n in _SIDE if extent % n == 0)
+def _sides(problem: Problem) -> tuple[int, ...]:
+    is_long = problem.op != "nn.conv2d" and runs_in_lanes(problem.target)
+    return _LONG_SIDE if is_long else _SIDE
+
+
+def _divisors(extent: int, problem: Problem) -> tuple[int, ...]:
+    return tuple(n for n in _sides(problem) if extent % n == 0)
 
 
 def _row_sides(problem: Problem) -> tuple[int, ...]:
     extent = _shape(problem)[tiled_axes(problem)[0]]
     if problem.op == "nn.conv2d":
-        return _divisors(extent)
-    return tuple(n for n in _SIDE if n <= max(1, extent))
+        return _divisors(extent, problem)
+    return tuple(n for n in _sides(problem) if n <= max(1, extent))
 
 
 def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:

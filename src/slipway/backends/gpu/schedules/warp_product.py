@@ -11,12 +11,12 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import PrimExpr
+from slipway.ir.instructions.amd_products import SIDE, AmdProduct, amd_product, flushes, wave_of
 from slipway.ir.instructions.simdgroup_products import SimdgroupProduct, simdgroup_product
 from slipway.ir.instructions.warp_products import COLUMNS, WARP, WarpProduct, warp_product
-from slipway.ir.instructions.wmma_products import SIDE, SUMS, WmmaProduct, wmma_product
 from slipway.target import Target
 
-MatrixProduct = WarpProduct | SimdgroupProduct | WmmaProduct
+MatrixProduct = WarpProduct | SimdgroupProduct | AmdProduct
 
 
 def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> MatrixProduct | None:
@@ -30,8 +30,16 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> M
         case "metal" if attrs.get("simdgroup_matrix") and attrs.get("thread_warp_size") == WARP:
             return simdgroup_product(a_dtype, b_dtype, out)
         case "rocm":
-            return wmma_product(str(attrs.get("mcpu")), a_dtype, b_dtype, out)
+            cpu = str(attrs.get("mcpu"))
+            found = amd_product(cpu, a_dtype, b_dtype, out)
+            exact = found is None or not (target.is_strict and flushes(found, cpu))
+            return found if exact else None
     return None
+
+
+def lanes_of(target: Target) -> int:
+    """Return how many threads compute a product together on the target's matrix units."""
+    return wave_of(str(target.attrs.get("mcpu"))) if target.kind.name == "rocm" else WARP
 
 
 def warp_intrinsic(entry: MatrixProduct, lane: te.IterVar) -> te.TensorIntrin:
@@ -51,8 +59,8 @@ def warp_intrinsic(entry: MatrixProduct, lane: te.IterVar) -> te.TensorIntrin:
         (left, right), sums = ins, outs[0]
         if isinstance(entry, WarpProduct):
             addresses = _nvidias(entry, lane.var, left, right, sums)
-        elif isinstance(entry, WmmaProduct):
-            addresses = _amds(lane.var, left, right, sums)
+        elif isinstance(entry, AmdProduct):
+            addresses = _amds(entry, lane.var, left, right, sums)
         else:
             addresses = _apples(entry, lane.var, left, right, sums)
         update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *addresses)))
@@ -90,13 +98,16 @@ def _nvidias(
     ]  # fmt: skip
 
 
-def _amds(lane: E.Var, left: Buffer, right: Buffer, sums: Buffer) -> list[PrimExpr]:
+def _amds(
+    entry: AmdProduct, lane: E.Var, left: Buffer, right: Buffer, sums: Buffer
+) -> list[PrimExpr]:
     """Return the row that a thread gives, from its own first one on, its column, and its sums."""
-    number = ops.floormod(lane, SIDE)
-    row = ops.floormod(number, 2) * SUMS + ops.floordiv(number, 2)
-    row = row - ops.floordiv(lane, SIDE) * SUMS
-    cells = [_address(sums, i, 0) for i in range(SUMS)]
-    return [_address(left, row, 0), _address(right, 0, 0), *cells]
+    number, group = ops.floormod(lane, SIDE), ops.floordiv(lane, SIDE)
+    row, step = number, group * entry.steps
+    if not entry.in_parts:
+        row, step = ops.floormod(number, 2) * entry.sums + ops.floordiv(number, 2), ops.const(0)
+    cells = [_address(sums, i, 0) for i in range(entry.sums)]
+    return [_address(left, row - group * entry.sums, step), _address(right, 0, step), *cells]
 
 
 def _apples(

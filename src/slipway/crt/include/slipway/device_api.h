@@ -97,8 +97,8 @@ typedef struct {
   /* Give released memory that is kept for later allocations back to the driver. NULL: none is kept. */
   slw_status (*trim)(int32_t device_id);
   const slw_device_streams *streams; /* NULL: a device has its own queue only */
-  /* An image of so many texels of four floats of `bits` each, for kernels only; released as memory is.
-   * NULL: such devices have none. */
+  /* An image of so many texels of four floats of `bits` each; released as memory is. Whole rows of it are
+   * read, written and copied as bytes are, one row after the other. NULL: such devices have none. */
   slw_status (*alloc_image)(int32_t device_id, size_t width, size_t height, int32_t bits, void **out);
 } slw_device_api;
 

@@ -19,7 +19,7 @@ extern "C" {
 #define SLW_GRAPH_VERSION 1u
 #define SLW_GRAPH_OPEN_VERSION 2u /* of models with open dimensions */
 #define SLW_GRAPH_TOLD_VERSION 3u /* of models that tell some of them as they run */
-#define SLW_GRAPH_MAX_ARENAS 4u  /* kinds of device that one model runs on */
+#define SLW_GRAPH_IMAGE_VERSION 4u /* of models with images of a GPU */
 #define SLW_GRAPH_NONE 0xffffffffu
 
 /** Finds a compiled function; SLW_ERROR_NOT_FOUND if there is none. */
@@ -61,7 +61,7 @@ typedef struct {
                           that gives an axis a size out of its bounds; num_symbols: none */
   slw_status (*fetch)(const DLTensor *from, DLTensor *to); /* read what tells a size on another device;
                                                               NULL: none does */
-  uint32_t num_arenas; /* of a model on several devices; else 0 */
+  uint32_t num_arenas; /* of a model on several devices, or with images; else 0 */
   const uint8_t *arenas_table;
   uint64_t arena_bytes;
   const uint8_t *storages_table;
@@ -82,8 +82,9 @@ SLW_API slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t siz
                                   void *lookup_context, const char **missing);
 
 /** The kind of device that arena `index` of a model on several devices is for, and the bytes that it
- * has. */
-SLW_API int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes);
+ * has. Of an image, `*texels` are those of a row, of four floats of `*bits` each; else 0. */
+SLW_API int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes,
+                                uint32_t *texels, int32_t *bits);
 
 /** Let all tensors of arena `index` lie from `base` on, on `device`. `slw_graph_init` of such a model
  * takes no arena: it may be NULL. */
@@ -102,10 +103,10 @@ SLW_API DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index);
 /** Whether input `index` has dimensions whose size is known only when the model runs. */
 SLW_API int slw_graph_is_open(const slw_graph *graph, uint32_t index);
 
-/** The symbol that an axis of input `index` is `factor` times: SLW_GRAPH_NONE for a fixed one,
- * num_symbols for one that is computed from symbols in another way. */
+/** The symbol that an axis of input `index` is `factor` times and `offset` more: SLW_GRAPH_NONE for
+ * a fixed one, num_symbols for one that is computed from symbols in another way. */
 SLW_API uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t index, uint32_t axis,
-                                       int64_t *factor);
+                                       int64_t *factor, int64_t *offset);
 
 /** Name and range of a symbol. */
 SLW_API const char *slw_graph_symbol(const slw_graph *graph, uint32_t symbol, int64_t *low,

@@ -195,6 +195,18 @@ static slw_status alloc_memory(int32_t kind, int32_t device, size_t size_bytes, 
   return status;
 }
 
+static slw_status alloc_image(int32_t device, size_t width, size_t height, int32_t bits, void **out) {
+  slw_device_message message = message_of(SLW_DEVICE_ALLOC_IMAGE, kDLOpenCL, device);
+  slw_status status;
+  message.first = width;
+  message.second = height;
+  message.third = (uint64_t)bits;
+  status = request(&message);
+  used |= (status == SLW_OK) ? 1U << kDLOpenCL : 0U;
+  *out = (status == SLW_OK) ? (void *)(uintptr_t)message.first : NULL;
+  return status;
+}
+
 static void release_memory(int32_t kind, void *memory) {
   slw_device_message message = message_of(SLW_DEVICE_RELEASE, kind, 0);
   message.first = (uint64_t)(uintptr_t)memory;
@@ -341,7 +353,7 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
   return status;
 }
 
-#define KIND(name, number)                                                                         \
+#define KIND(name, number, images)                                                                 \
   static slw_status name##_alloc(int32_t device, size_t size_bytes, void **out) {                  \
     return alloc_memory(number, device, size_bytes, out);                                          \
   }                                                                                                \
@@ -380,14 +392,14 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
       #name,        name##_alloc,    name##_release, name##_where, name##_read,     name##_write,  \
       name##_copy,  name##_add_code, name##_drop_code, name##_launch, name##_sync,                 \
       name##_wait_all, name##_attribute, name##_launches, name##_mark, name##_between,             \
-      name##_trim, NULL, NULL,                                                                     \
+      name##_trim, NULL, images,                                                                   \
   };                                                                                               \
   void slw_##name##_setup(void) { slw_device_register(number, &name##_api); }
 
-KIND(opencl, kDLOpenCL)
-KIND(cuda, kDLCUDA)
-KIND(hip, kDLROCM)
-KIND(vulkan, kDLVulkan)
+KIND(opencl, kDLOpenCL, alloc_image)
+KIND(cuda, kDLCUDA, NULL)
+KIND(hip, kDLROCM, NULL)
+KIND(vulkan, kDLVulkan, NULL)
 #else
 typedef int slw_device_proxy_is_for_static_programs;
 #endif

@@ -25,7 +25,8 @@ typedef enum {
   SLW_DEVICE_MARK,       /* device -> first: the mark */
   SLW_DEVICE_BETWEEN,    /* device, first and second: marks -> first: nanoseconds */
   SLW_DEVICE_TRIM,       /* device */
-  SLW_DEVICE_ATTRIBUTE   /* device, first: which -> second: its type; first, or the text */
+  SLW_DEVICE_ATTRIBUTE,  /* device, first: which -> second: its type; first, or the text */
+  SLW_DEVICE_ALLOC_IMAGE /* device, first: columns, second: rows, third: bits -> first: address */
 } slw_device_op;
 
 typedef struct {

@@ -9,8 +9,9 @@ from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.loops.count import LoopCount, loop_count
+from slipway.frontends.onnx.loops.while_loop import while_loop
 from slipway.frontends.onnx.values import mapped, tensors_of
-from slipway.frontends.onnx.while_loop import while_loop
 from slipway.frontends.steps import run_steps
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.op_registry import const
@@ -92,6 +93,10 @@ def counted_loop(node: NodeView, rows: int | None) -> list[Any]:
 
 
 def _counted_loop(node: NodeView, limit: Any, going: Any, most: int | None) -> list[Any]:
+    if limit is None or (most is not None and most > MAX_STEPS):
+        count = loop_count(node, going, node.inputs[2:])
+        if count is not None and count.most is not None and count.most <= MAX_STEPS:
+            return _as_counted(node, going, count)
     if most is not None and most > MAX_STEPS and len(node.outputs) > len(node.inputs) - 2:
         raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     number = None if limit is None else relay.reshape(relay.cast(limit, "int64"), ())
@@ -107,6 +112,17 @@ def _counted_loop(node: NodeView, limit: Any, going: Any, most: int | None) -> l
         if high is not None and high <= MAX_STEPS and most in (None, high):
             most, trip_count = high, trips.flat[0]
     return while_loop(node, number, flag, node.inputs[2:], most, trip_count)
+
+
+def _as_counted(node: NodeView, going: Any, count: LoopCount) -> list[Any]:
+    """Return a Loop of which the condition says how often it runs, or at most runs."""
+    carried = node.inputs[2:]
+    if count.is_exact:
+        trips = count.size if isinstance(count.size, SymbolDim) else None
+        always = const(True, "bool")
+        return while_loop(node, count.value, always, carried, count.most, trips, is_counted=True)
+    flag = relay.reshape(relay.cast(going, "bool"), ())
+    return while_loop(node, None, flag, carried, count.most)
 
 
 def _unrolled(node: NodeView, going: Any, limit: int) -> list[Any] | None:

@@ -17,12 +17,12 @@ import numpy as np
 from slipway.ir import expr as E
 from slipway.ir.node import node
 from slipway.relay import op_registry
-from slipway.relay.dims import size_of
+from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_float, of_elements
 from slipway.relay.ops.tensor import small_types
-from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -148,49 +148,67 @@ class TeArithmetic:
 class _Axis:
     """The taps along one axis: (index, weight, inside) for each element read."""
 
-    def __init__(self, math: Any, attrs: GridSampleAttrs, size: int) -> None:
+    def __init__(self, math: Any, attrs: GridSampleAttrs, size: Any) -> None:
         self.m, self.attrs, self.size = math, attrs, size
         self.low = 0.0 if attrs.align_corners else -0.5
-        self.high = size - 1.0 if attrs.align_corners else size - 0.5
+
+    def elements(self, less: float, times: float = 1.0) -> Any:
+        """The number of elements without `less`, times a power of two; when open, at run time."""
+        m = self.m
+        if not is_open(self.size):
+            return m.number((self.size - less) * times)
+        count = number(self.size, m.dtype)
+        count = count - m.number(less) if less else count
+        return m.named(count * m.number(times) if times != 1 else count)
+
+    @property
+    def high(self) -> Any:
+        """The coordinate at which the data ends."""
+        return self.elements(1.0 + self.low)
 
     def reflected(self, x: Any) -> Any:
         """Fold a coordinate back and forth between the ends."""
-        m, span = self.m, self.high - self.low
-        if span <= 0:
+        m, single = self.m, self.attrs.align_corners  # then one element leaves no span
+        if single and self.size == 1:
             return x * m.number(0.0)
+        span = self.elements(1.0 if single else 0.0)
+        inverse = m.named(m.number(1.0) / span)
         distance = m.named(m.abs(x - m.number(self.low)))
-        periods = m.named(m.floor(distance * m.number(1 / span)))
-        folded = m.named(distance - periods * m.number(span))
+        periods = m.named(m.floor(distance * inverse))
+        folded = m.named(distance - periods * span)
         even = periods - m.number(2.0) * m.floor(periods * m.number(0.5)) < m.number(0.5)
-        return m.where(even, folded + m.number(self.low), m.number(self.high) - folded)
+        found = m.where(even, folded + m.number(self.low), self.high - folded)
+        if single and is_open(self.size):
+            return m.where(span > m.number(0.0), found, m.number(0.0))
+        return found
 
     def coordinate(self, g: Any) -> Any:
         """The position in elements of grid value `g`, brought inside for border and reflection."""
         m = self.m
         if self.attrs.align_corners:
-            x = (g + m.number(1.0)) * m.number((self.size - 1) / 2)
+            x = (g + m.number(1.0)) * self.elements(1.0, 0.5)
         else:
-            x = (g + m.number(1.0)) * m.number(self.size / 2) - m.number(0.5)
+            x = (g + m.number(1.0)) * self.elements(0.0, 0.5) - m.number(0.5)
         if self.attrs.method == "nearest":
             x = m.rint(x)
         x = m.named(x)
         if self.attrs.method != "bicubic":
             if self.attrs.padding_mode == "border":
-                x = m.minimum(m.maximum(x, m.number(0.0)), m.number(self.size - 1.0))
+                x = m.minimum(m.maximum(x, m.number(0.0)), self.elements(1.0))
             elif self.attrs.padding_mode == "reflection":
                 outside = m.where(x < m.number(self.low), m.number(1.0), m.number(0.0))
-                outside = m.where(x > m.number(self.high), m.number(1.0), outside)
+                outside = m.where(x > self.high, m.number(1.0), outside)
                 x = m.where(outside > m.number(0.5), self.reflected(x), x)
         return x
 
     def tap(self, position: Any) -> tuple[Any, Any]:
         """(index, inside) of an element, by the padding mode; `inside` None means surely."""
         m = self.m
-        last = self.size - 1
         if self.attrs.padding_mode == "reflection":
             folded = m.named(m.rint(self.reflected(m.named(m.real(position)))))
-            position = m.whole(m.minimum(m.maximum(folded, m.number(0.0)), m.number(float(last))))
+            position = m.whole(m.minimum(m.maximum(folded, m.number(0.0)), self.elements(1.0)))
             return position, None
+        last = (self.size - 1).formula if is_open(self.size) else self.size - 1
         index = m.minimum(m.maximum(position, 0), last)
         if self.attrs.padding_mode == "border":
             return index, None

@@ -165,29 +165,29 @@ def packed_product(
         """What the position (row, column) is multiplied by at (y, x) of the window."""
         return data(b, row * sy + y * dy, column * sx + x * dx, c)
 
-    def at(p: PrimExpr) -> tuple[Any, Any]:
-        return te().floordiv(p, width), te().floormod(p, width)
+    positions = (height, width) if by_lines else (height * width,)
+
+    def at(*p: PrimExpr) -> tuple[Any, ...]:
+        return p if by_lines else (te().floordiv(p[0], width), te().floormod(p[0], width))
+
+    def gathered(b: Any, y: Any, x: Any, *rest: Any) -> Any:
+        *p, c = rest
+        return datum(b, y, x, c, *at(*p))
 
     groups: Any = None
-    if grouped and by_lines:
+    if grouped:
         groups = te().compute(
-            (n, kh, kw, height, width, shape_of(data)[3]),
-            lambda b, ky, kx, y, x, c: datum(b, ky, kx, c, y, x),
-            name="groups", tag="packed_groups",
-        )  # fmt: skip
-    elif grouped:
-        groups = te().compute(
-            (n, kh, kw, height * width, shape_of(data)[3]),
-            lambda b, ky, kx, p, c: datum(b, ky, kx, c, *at(p)),
-            name="groups", tag="packed_groups",
+            (n, kh, kw, *positions, shape_of(data)[3]), gathered, name="groups",
+            tag="packed_groups",
         )  # fmt: skip
 
     def read(b: Any, c: Any, *p: Any) -> Any:
         if grouped:
             return groups(b, ky, kx, *p, c)
-        return datum(b, ky, kx, c, *(p if by_lines else at(*p)))
+        return datum(b, ky, kx, c, *at(*p))
 
-    def element(b: Any, o: Any, lane: Any, *p: Any) -> Any:
+    def element(b: Any, *rest: Any) -> Any:
+        *p, o, lane = rest
         step: Any = chunk
         if attrs.groups > 1:
             step = te().floordiv(o, blocks // attrs.groups) * chunks + chunk
@@ -198,17 +198,8 @@ def packed_product(
         right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
         return te().sum(left * right, axis=[ky, kx, chunk, part])
 
-    named = {"name": "sums", "tag": "packed_sums"}
-    if by_lines:
-        sums = te().compute(
-            (n, height, width, blocks, lanes),
-            lambda b, y, x, o, lane: element(b, o, lane, y, x), **named,
-        )  # fmt: skip
-    else:
-        sums = te().compute(
-            (n, height * width, blocks, lanes),
-            lambda b, p, o, lane: element(b, o, lane, p), **named,
-        )  # fmt: skip
+    shape = (n, *positions, blocks, lanes)
+    sums = te().compute(shape, element, name="sums", tag="packed_sums")
 
     def stored(b: Any, y: Any, x: Any, c: Any) -> Any:
         p = (y, x) if by_lines else (y * width + x,)

@@ -108,9 +108,9 @@ def sequence_mask(
         raise BadArgument("axis", f"is {axis} of {own}; time is axis 0 or 1, the batch the other")
     if kind.shape != (own.shape[1 - axis],):
         raise BadArgument("valid_length", f"must have one length per sequence of {own}, got {kind}")
-    time, batch = [1] * own.rank, [1] * own.rank
-    time[axis], batch[1 - axis] = own.shape[axis], own.shape[1 - axis]
-    step = const(np.arange(own.shape[axis]).reshape(time).astype(kind.dtype))
+    batch = [1] * own.rank
+    batch[1 - axis] = own.shape[1 - axis]
+    step = _steps(own, axis, kind.dtype)
     inside = call("less", step, call("reshape", lengths, batch))
     return call("where", inside, x, scalar(mask_value, own.dtype))
 
@@ -128,14 +128,27 @@ def reverse_sequence(
         raise BadArgument("batch_axis", f"is the axis of the sequences, {along}")
     if kind.shape != (own.shape[beside],):
         raise BadArgument("seq_lengths", f"must have one length per sequence of {own}, got {kind}")
-    time, batch = [1] * own.rank, [1] * own.rank
-    time[along], batch[beside] = own.shape[along], own.shape[beside]
-    step = const(np.arange(own.shape[along]).reshape(time).astype("int32"))
-    count = call("minimum", call("cast", lengths, "int32"), scalar(own.shape[along], "int32"))
+    batch = [1] * own.rank
+    batch[beside] = own.shape[beside]
+    step, extent = _steps(own, along, "int32"), own.shape[along]
+    if is_open(extent):
+        whole = call("strided_slice", call("shape_of", x, "int32"), [along], [along + 1])
+    else:
+        whole = scalar(extent, "int32")
+    count = call("minimum", call("cast", lengths, "int32"), whole)
     count = call("reshape", count, batch)
     mirrored = call("subtract", call("subtract", count, scalar(1, "int32")), step)
     positions = call("where", call("less", step, count), mirrored, step)
     return call("gather", x, along, call("broadcast_to", positions, own.shape))
+
+
+def _steps(own: TensorType, axis: int, dtype: str) -> Any:
+    """Return the positions along an axis, in a shape that broadcasts with the tensor."""
+    shape = [1] * own.rank
+    shape[axis] = extent = own.shape[axis]
+    if is_open(extent):
+        return call("reshape", call("arange", 0, extent, 1, dtype), shape)
+    return const(np.arange(extent).reshape(shape).astype(dtype))
 
 
 def strided_set(

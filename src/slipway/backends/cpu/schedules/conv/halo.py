@@ -40,19 +40,3 @@ def cut(stage: te.Stage, *axes: Any) -> None:
     """Cut loops of a stage where conditions change."""
     for axis in axes:
         stage.pragma(axis, "loop_partition_hint", True)
-
-
-def taps_inside(
-    extent: int, size: int, kernel: int, stride: int, dilation: int, before: int
-) -> list[range]:
-    """Return, for each tap of a window along one axis, the positions at which it is inside.
-
-    The axis has `size` elements with a padding of `before` in front, and `extent` positions.
-    """
-    found = []
-    for tap in range(kernel):
-        shift = before - tap * dilation
-        first = min(extent, max(0, -(-shift // stride)))
-        last = min(extent, (size - 1 + shift) // stride + 1)
-        found.append(range(first, max(first, last)))
-    return found

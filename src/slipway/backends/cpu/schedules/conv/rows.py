@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import positions_per_part, prefetch_steps, worth_sharing
-from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
+from slipway.backends.cpu.schedules.conv.halo import cut, window_at
 from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
@@ -31,7 +31,7 @@ from slipway.backends.cpu.tile import (
 )
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.ops.nn.windows import conv_extents
+from slipway.relay.ops.nn.windows import conv_extents, taps_inside
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, taps_of
 from slipway.relay.types import TensorType, Type
 
@@ -116,13 +116,15 @@ class _Costs:
     def fits(self, tile: Tile) -> bool:
         """Whether the sums have registers beside the weights that lie in them at a time.
 
-        Of one input channel no loop parts the taps of a line: LLVM loads the weights of all of
-        them first.
+        Taps of a line of one input channel are unrolled where they are few, or where no loop over
+        channels is around them: LLVM loads the weights of all of them first.
         """
-        if self.kernel[1] * self.kernel[-2] > 1:
+        channels, *_, taps, block, _ = self.kernel[1:]
+        few = taps < self.target.core.costs.row_steps
+        if block > 1 or (channels > 1 and not few):
             return True
         registers = vector_registers(self.target)
-        weights = min(tile.vectors * self.kernel[-3], registers // 2)
+        weights = min(tile.vectors * taps, registers // 2)
         return tile.rows * tile.vectors + weights + 1 <= registers
 
     def of_copy(self) -> float:
@@ -176,9 +178,6 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and not target.arch.startswith("x86")
     ):
         return False  # windows of known size are unrolled, for which alone addresses fit registers
-    steps = kernel.shape[-3] * kernel.shape[-2]
-    if kernel.shape[1] > 1 and steps < target.core.costs.row_steps:
-        return False  # an image's three planes, say
     costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()
 

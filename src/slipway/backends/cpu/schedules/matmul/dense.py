@@ -11,6 +11,7 @@ from slipway.backends.cpu.best_together import tiles_by_rows
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import prefetch_steps, worth_sharing
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.matmul.partial_sums import in_parts
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
     register_tile,
@@ -69,16 +70,16 @@ def schedule_dense_pack(
     accumulator = sums_in_registers(schedule, output, dense)
     stage = schedule[output]
     n_outer, m_outer = matrix_tiles(stage, tile, lanes)
-    inner = schedule[accumulator]
-    inner.compute_at(stage, m_outer)
+    inner = schedule[in_parts(schedule, accumulator, lanes) if rows == 1 else accumulator]
+    schedule[accumulator].compute_at(stage, m_outer)
     size = blocks * lanes * depth
     if worth_sharing(rows * size, target, 4 * size):
         stage.parallel(n_outer)
-    m, n = inner.op.axis
+    *part, m, n = inner.op.axis
     (k,) = inner.op.reduce_axis
     n_block, n_lane = inner.split(n, factor=lanes)
     split = split_steps(inner, k, tile, target)
-    register_tile(inner, [split.asking], [split.unrolled, m, n_block], n_lane)
+    register_tile(inner, [*part, split.asking], [split.unrolled, m, n_block], n_lane)
     if rows > 1 and prefetch_steps(lanes, target):  # else asking takes longer than waiting
         at = PanelProgress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
         for vector in range(tile.vectors):

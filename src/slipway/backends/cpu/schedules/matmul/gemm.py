@@ -18,6 +18,7 @@ from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
+from slipway.backends.cpu.schedules.matmul.partial_sums import in_parts
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
@@ -258,15 +259,18 @@ def schedule_batch_matmul(
     parallel = worth_sharing(prod(shape_of(tiles)) * depth, target)
     stage, part = tile_product(schedule, output, tiles, knobs, target, parallel)
 
+    lane_fma = getattr(knobs, "lane_fma", False)
+    alone = shape_of(tiles)[-3] == 1 and not lane_fma
+    summed = in_parts(schedule, accumulator, lanes) if alone else accumulator
     schedule[accumulator].compute_at(stage, part)
-    if getattr(knobs, "lane_fma", False):
+    if lane_fma:
         groups = schedule.cache_read(left, "local", [accumulator])
         first = len(stage.op.axis) - 3
         schedule_lane_fma(
             schedule, accumulator, groups, row=first, columns=[first + 1, first + 2], lanes=lanes
         )
     else:
-        registers = schedule[accumulator]
+        registers = schedule[summed]
         *p, row, block, lane = registers.op.axis
         (k,) = registers.op.reduce_axis
         register_tile(registers, [*p, k], [row, block], lane)

@@ -61,7 +61,14 @@ static const char *list_devices(int32_t *num_devices) {
       ++*num_devices;
     }
   }
-  return (*num_devices > 0) ? NULL : "its driver has no device";
+  return (*num_devices > 0) ? NULL
+#ifdef SLW_HIP
+                            : "its driver has no device (rocminfo lists them; HIP_VISIBLE_DEVICES may "
+                              "hide some)";
+#else
+                            : "its driver has no device (nvidia-smi lists them; CUDA_VISIBLE_DEVICES "
+                              "may hide some)";
+#endif
 }
 
 cu_int slw_cuda_handle(int32_t device_id) { return devices[device_id].handle; }

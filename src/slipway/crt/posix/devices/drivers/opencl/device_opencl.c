@@ -31,6 +31,30 @@ static slw_status device_of(const void *address, int32_t *device_id) {
   return (buffer_of(address, 0, &offset, device_id) != NULL) ? SLW_OK : SLW_ERROR_CALL;
 }
 
+/* Queue a copy between the host and what is known to be there. */
+static cl_int queue_move(cl_object queue, cl_object memory, const void *address, size_t offset,
+                         void *host, const void *source, size_t size_bytes, cl_uint waits,
+                         cl_object *done, int *is_refused) {
+  slw_opencl_rows rows;
+  int is_image = slw_opencl_rows_of(address, size_bytes, &rows);
+  *is_refused = is_image < 0;
+  if (is_image < 0) {
+    return CL_SUCCESS;
+  }
+  if (is_image != 0 && source != NULL) {
+    return slw_cl.EnqueueWriteImage(queue, memory, waits, rows.origin, rows.region, 0, 0, source, 0,
+                                    NULL, done);
+  }
+  if (is_image != 0) {
+    return slw_cl.EnqueueReadImage(queue, memory, waits, rows.origin, rows.region, 0, 0, host, 0, NULL,
+                                   done);
+  }
+  return (source != NULL) ? slw_cl.EnqueueWriteBuffer(queue, memory, waits, offset, size_bytes, source,
+                                                      0, NULL, done)
+                          : slw_cl.EnqueueReadBuffer(queue, memory, waits, offset, size_bytes, host, 0,
+                                                     NULL, done);
+}
+
 /* Copy between the host and a device: to `host`, or from `source`.  Other threads' work may be queued
  * meanwhile. */
 static slw_status move(const void *address, void *host, const void *source, size_t size_bytes) {
@@ -44,6 +68,7 @@ static slw_status move(const void *address, void *host, const void *source, size
   cl_object *done = &event;
   cl_uint waits = 0;
   cl_int code;
+  int is_refused = 0;
   if (device == NULL || slw_opencl_begin(device, id, 1, &queue) != SLW_OK) {
     return SLW_ERROR_CALL;
   }
@@ -52,10 +77,13 @@ static slw_status move(const void *address, void *host, const void *source, size
     waits = 1;
     done = NULL;
   }
-  code = (source != NULL) ? slw_cl.EnqueueWriteBuffer(queue, buffer, waits, offset, size_bytes,
-                                                      source, 0, NULL, done)
-                          : slw_cl.EnqueueReadBuffer(queue, buffer, waits, offset, size_bytes, host,
-                                                     0, NULL, done);
+  code = queue_move(queue, buffer, address, offset, host, source, size_bytes, waits, done, &is_refused);
+  if (is_refused) {
+    if (done != NULL) {
+      slw_opencl_end();
+    }
+    return SLW_ERROR_ARGUMENT;
+  }
   return (done == NULL) ? checked(id, what, code) : slw_opencl_finish(id, done, what, code);
 }
 
@@ -76,6 +104,10 @@ static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
   cl_object target = buffer_of(to, size_bytes, &to_offset, &to_id);
   cl_object queue = NULL;
   slw_opencl_device *device;
+  slw_opencl_rows rows;
+  slw_opencl_rows to_rows;
+  int is_image;
+  int to_image;
   cl_int code;
   if (source == NULL || target == NULL) {
     return SLW_ERROR_CALL;
@@ -84,12 +116,28 @@ static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
     slw_error_set("DeviceError", "two OpenCL devices have no memory in common: copy to cpu(0) first.");
     return SLW_ERROR_TENSOR;
   }
+  is_image = slw_opencl_rows_of(from, size_bytes, &rows);
+  to_image = slw_opencl_rows_of(to, size_bytes, &to_rows);
+  if (is_image < 0 || to_image < 0) {
+    return SLW_ERROR_ARGUMENT;
+  }
   device = slw_opencl_device_of(from_id);
   if (device == NULL || slw_opencl_begin(device, from_id, 0, &queue) != SLW_OK) {
     return SLW_ERROR_CALL;
   }
-  code = slw_cl.EnqueueCopyBuffer(queue, source, target, from_offset, to_offset, size_bytes, 0, NULL,
-                                  NULL);
+  if (is_image != 0 && to_image != 0) { /* of one width, or the driver refuses */
+    code = slw_cl.EnqueueCopyImage(queue, source, target, rows.origin, to_rows.origin, rows.region, 0,
+                                   NULL, NULL);
+  } else if (is_image != 0) {
+    code = slw_cl.EnqueueCopyImageToBuffer(queue, source, target, rows.origin, rows.region, to_offset, 0,
+                                           NULL, NULL);
+  } else if (to_image != 0) {
+    code = slw_cl.EnqueueCopyBufferToImage(queue, source, target, from_offset, to_rows.origin,
+                                           to_rows.region, 0, NULL, NULL);
+  } else {
+    code = slw_cl.EnqueueCopyBuffer(queue, source, target, from_offset, to_offset, size_bytes, 0, NULL,
+                                    NULL);
+  }
   slw_opencl_end();
   return checked(from_id, "copying its memory", code);
 }

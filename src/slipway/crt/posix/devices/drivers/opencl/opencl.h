@@ -101,6 +101,18 @@ typedef struct {
                                  cl_uint, const cl_object *, cl_object *))                        \
   X(EnqueueCopyBuffer, cl_int, (cl_object, cl_object, cl_object, size_t, size_t, size_t, cl_uint, \
                                 const cl_object *, cl_object *))                                  \
+  X(EnqueueReadImage, cl_int, (cl_object, cl_object, cl_uint, const size_t *, const size_t *,     \
+                               size_t, size_t, void *, cl_uint, const cl_object *, cl_object *))  \
+  X(EnqueueWriteImage, cl_int, (cl_object, cl_object, cl_uint, const size_t *, const size_t *,    \
+                                size_t, size_t, const void *, cl_uint, const cl_object *,         \
+                                cl_object *))                                                     \
+  X(EnqueueCopyImage, cl_int, (cl_object, cl_object, cl_object, const size_t *, const size_t *,   \
+                               const size_t *, cl_uint, const cl_object *, cl_object *))          \
+  X(EnqueueCopyImageToBuffer, cl_int, (cl_object, cl_object, cl_object, const size_t *,           \
+                                       const size_t *, size_t, cl_uint, const cl_object *,        \
+                                       cl_object *))                                              \
+  X(EnqueueCopyBufferToImage, cl_int, (cl_object, cl_object, cl_object, size_t, const size_t *,   \
+                                       const size_t *, cl_uint, const cl_object *, cl_object *))  \
   X(CreateProgramWithSource, cl_object, (cl_object, cl_uint, const char **, const size_t *,       \
                                          cl_int *))                                               \
   X(CreateProgramWithBinary, cl_object, (cl_object, cl_uint, const cl_object *, const size_t *,   \
@@ -158,6 +170,16 @@ slw_status slw_opencl_failed(int32_t device_id, const char *what, cl_int code);
 /* The buffer that an address lies in, with the byte where it lies, and how many are left from
  * there; the number of the device. NULL: no memory of a device. */
 cl_object slw_opencl_locate(const void *address, size_t *offset, size_t *left, int32_t *device_id);
+
+/* Bytes of an image, whose rows they fill: where they begin, and what they are, in texels. */
+typedef struct {
+  size_t origin[3];
+  size_t region[3];
+} slw_opencl_rows;
+
+/* Whether memory that is there is an image: 0, 1 with the rows that so many bytes are from an address
+ * on, or -1 with the thread's error set: they are no whole rows. */
+int slw_opencl_rows_of(const void *address, size_t size_bytes, slw_opencl_rows *rows);
 
 /* The buffer that begins at an address: whole, or a part that is remembered with it. NULL with the
  * thread's error set. */

@@ -66,7 +66,9 @@ static const char *list_devices(int32_t *num_devices) {
       list_kind(platforms[i], KINDS[kind], num_devices);
     }
   }
-  return (*num_devices > 0) ? NULL : "its driver has no device";
+  return (*num_devices > 0) ? NULL
+                            : "its driver has no device (clinfo may say why; PoCL has none without "
+                              "a folder that it may write, POCL_CACHE_DIR)";
 }
 
 static slw_status open_device(int32_t device_id) {

@@ -18,6 +18,8 @@ typedef struct {
   cl_object buffer;
   part *parts;
   size_t num_parts;
+  size_t row_bytes; /* of an image; 0: it is a buffer */
+  size_t width;     /* of an image, in texels */
 } allocation;
 
 static slw_device_space space = SLW_DEVICE_SPACE_EMPTY;
@@ -25,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the parts */
 
 /* Remember what the driver has made, or say why it has not. */
 static slw_status enter(int32_t device_id, cl_object buffer, size_t size_bytes, cl_int code,
-                        void **out) {
+                        size_t width, size_t row_bytes, void **out) {
   allocation *made;
   slw_status status;
   if (code != CL_SUCCESS) {
@@ -40,6 +42,8 @@ static slw_status enter(int32_t device_id, cl_object buffer, size_t size_bytes, 
     return SLW_ERROR_MEMORY;
   }
   made->buffer = buffer;
+  made->width = width;
+  made->row_bytes = row_bytes;
   status = slw_device_space_add(&space, size_bytes, device_id, made, out);
   if (status != SLW_OK) {
     (void)slw_cl.ReleaseMemObject(buffer);
@@ -65,7 +69,7 @@ slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
   }
   buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
                                (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
-  return enter(device_id, buffer, size_bytes, code, out);
+  return enter(device_id, buffer, size_bytes, code, 0, 0, out);
 }
 
 slw_status slw_opencl_alloc_image(int32_t device_id, size_t width, size_t height, int32_t bits,
@@ -77,6 +81,7 @@ slw_status slw_opencl_alloc_image(int32_t device_id, size_t width, size_t height
   size_t most[2] = {0, 0};
   cl_object image;
   cl_int code = CL_SUCCESS;
+  const size_t row_bytes = width * 4U * (size_t)(bits / 8);
   if (device == NULL) {
     return SLW_ERROR_CALL;
   }
@@ -98,7 +103,7 @@ slw_status slw_opencl_alloc_image(int32_t device_id, size_t width, size_t height
   desc.width = width;
   desc.height = height;
   image = slw_cl.CreateImage(device->context, CL_MEM_READ_WRITE, &format, &desc, NULL, &code);
-  return enter(device_id, image, width * height * 4U * (size_t)(bits / 8), code, out);
+  return enter(device_id, image, row_bytes * height, code, width, row_bytes, out);
 }
 
 void slw_opencl_release(void *memory) {
@@ -126,6 +131,30 @@ cl_object slw_opencl_locate(const void *address, size_t *offset, size_t *left,
   *left = range.size_bytes - *offset;
   *device_id = range.device_id;
   return ((const allocation *)range.held)->buffer;
+}
+
+int slw_opencl_rows_of(const void *address, size_t size_bytes, slw_opencl_rows *rows) {
+  slw_device_range range;
+  size_t offset = 0;
+  const allocation *found;
+  if (!slw_device_space_find(&space, address, &range, &offset)) {
+    return 0;
+  }
+  found = range.held;
+  if (found->row_bytes == 0U) {
+    return 0;
+  }
+  if (offset % found->row_bytes != 0U || size_bytes % found->row_bytes != 0U || size_bytes == 0U) {
+    (void)slw_error_setf("DeviceError", "a copy of %zu bytes of an image of an OpenCL device is of no whole "
+                                        "rows, which have %zu.", size_bytes, found->row_bytes);
+    return -1;
+  }
+  memset(rows, 0, sizeof *rows);
+  rows->origin[1] = offset / found->row_bytes;
+  rows->region[0] = found->width;
+  rows->region[1] = size_bytes / found->row_bytes;
+  rows->region[2] = 1;
+  return 1;
 }
 
 static cl_object known_part(const allocation *found, size_t offset) {

@@ -8,11 +8,12 @@ iteration i writes row i.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import DependsOnInputs
-from slipway.frontends.onnx.loop_body import Appended, Body, body_of, zeros
+from slipway.frontends.onnx.loops.body import Appended, Body, body_of, zeros
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Constant, Expr, Tuple, Var
@@ -34,12 +35,14 @@ def while_loop(
     carried: Sequence[Any],
     most: int | None,
     trip_count: SymbolDim | None = None,
+    is_counted: bool = False,
 ) -> list[Any]:
     """Return what a Loop carries at the end, and its scan outputs.
 
     `most` is the largest number of iterations, where that is known, and `trip_count` the size that
-    `limit` is.  A state to which each iteration only appends is kept as a scan output is, one that
-    it reads too in a tensor with room for it.  Raises UnsupportedNode for a body whose states
+    `limit` is.  One that `is_counted` runs so often whatever its body says.  A state to which each
+    iteration only appends is kept as a scan output is, one that it reads too in a tensor with room
+    for it.  Raises UnsupportedNode for a body whose states
     change their type otherwise, for scan outputs of which nothing says how long they are, and for
     a loop without an end.
     """
@@ -48,6 +51,8 @@ def while_loop(
             raise node.unsupported("it carries what is no tensor, in a loop of unknown length")
     iteration, flag = Var("iteration", NUMBER), Var("going", FLAG)
     body = body_of(node, [iteration, flag], [v.tensor_type for v in carried], most)
+    if is_counted:
+        body = replace(body, again=const(True, "bool"))
     always = _is_true(going) and (body.again is flag or _is_true(body.again))
     if limit is None and always:
         raise node.unsupported("it never ends: it has no trip count, and its condition stays true")
@@ -58,7 +63,9 @@ def while_loop(
             "nothing bounds how often it runs, and so the size of its scan outputs: bind the trip "
             "count to a value with constants={...} (--bind NAME=VALUE on the command line)"
         )
-    stacked = [TensorType((most or 0, *v.tensor_type.shape), v.tensor_type.dtype) for v in given]
+    known = trip_count if always else None
+    length: Any = most or 0 if known is None else known
+    stacked = [TensorType((length, *v.tensor_type.shape), v.tensor_type.dtype) for v in given]
     rows = [Var(f"rows{i}", type_) for i, type_ in enumerate(stacked)]
     written = [_with_row(r, iteration, v) for r, v in zip(rows, given, strict=True)]
     kept, after = _kept(body, carried, iteration)
@@ -76,7 +83,6 @@ def while_loop(
     states_after = substitute(made, rooms).fields if rooms else made.fields
     iterations, _, *last = looped(states, test, states_after, first, body.iteration)
     count = relay.reshape(iterations, (1,))
-    known = trip_count if always else None
     results: dict[int, Any] = dict(zip(stays, last, strict=False))
     for number, room in body.rooms.items():
         size = None if known is None else room.begin + room.change * known
@@ -86,7 +92,7 @@ def while_loop(
     scans = len(body.scans)
     for (number, appended), value in zip(body.appended.items(), filled[scans:], strict=True):
         results[number] = _appended(carried[number], appended, value, count, known)
-    scanned = [_first(value, count, 0, known) for value in filled[:scans]]
+    scanned = [v if known is not None else Counted(v, count, 0) for v in filled[:scans]]
     return [*(results[i] for i in range(len(carried))), *scanned]
 
 
@@ -107,18 +113,18 @@ def _appended(
     first: Expr, appended: Appended, rows: Expr, count: Expr, trip_count: SymbolDim | None
 ) -> Any:
     """Return a tensor with what the iterations appended, one row an iteration."""
-    most, *shape = rows.tensor_type.shape
+    length, *shape = rows.tensor_type.shape
     axis = appended.axis
     order = [*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)]
     each = shape[axis]
-    shape[axis] *= most
+    shape[axis] *= length
     added = relay.reshape(relay.transpose(rows, order), tuple(shape))
     begin = first.tensor_type.shape[axis]
     whole = relay.concatenate([first, added], axis) if begin else added
     if trip_count is not None:
-        return _first(whole, count, axis, trip_count * each + begin)
+        return whole
     count = relay.add(relay.multiply(count, const(each, "int64")), const(begin, "int64"))
-    return _first(whole, count, axis, None)
+    return Counted(whole, count, axis)
 
 
 def _first(data: Expr, count: Expr, axis: int, size: SymbolDim | None) -> Any:

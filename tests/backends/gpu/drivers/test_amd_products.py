@@ -1,56 +1,53 @@
-"""Products on AMD's matrix units (WMMA of RDNA 3), against a model of the instruction."""
+"""Products on AMD's matrix units (WMMA of RDNA 3 and 4, MFMA of CDNA), against models of them."""
 
 import re
 
 import numpy as np
 import pytest
-from tests.backends.gpu.test_matrix import array, close, var
+from run_kernels import array, close, entered, model, run_model, var
 
 import slipway as tvm
 from slipway import relay
 from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
+from slipway.backends.gpu.schedules.warp_product import product_of_target
 from slipway.contrib import graph_executor
-from slipway.ir.instructions.wmma_products import WMMA_PRODUCTS
+from slipway.ir.instructions.amd_products import AMD_PRODUCTS
 from slipway.target import Target
 
-TARGET = Target("rocm -mcpu=gfx1100 -max_threads_per_block=1024", host="llvm")
+TARGETS = {
+    name: Target(f"rocm -mcpu={name} -max_threads_per_block=1024", host="llvm")
+    for name in ("gfx1100", "gfx1201", "gfx90a", "gfx942")
+}
+TARGET = TARGETS["gfx1100"]
 
 
 @pytest.fixture
 def amd(simulators):
     """A simulated GPU of AMD's."""
-    found = simulators("amd")
-    found.enter()
-    found.launched.clear()
+    found = entered(simulators, "amd")
     yield found
     found.leave()
 
 
 def built(body, target=TARGET):
-    given = relay.analysis.free_vars(body)
-    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+    return model(body, target)
 
 
-def run(amd, body, **inputs):
+def run(amd, body, target=TARGET, **inputs):
     """Return what `body` computes on matrix units, watched for races."""
-    library = built(body)
-    code = library.lib.imported_modules[0]
-    amd.learn(code)
-    assert "v_wmma_" in code.get_source("asm")
-    module = graph_executor.GraphModule(library["default"](tvm.rocm(0)))
-    module.run(**inputs)
-    return module.get_output(0).numpy()
+    return run_model(amd, body, target, tvm.rocm(0), "v_w?mf?ma_", "asm", **inputs)
 
 
-@pytest.mark.parametrize("kind", sorted(WMMA_PRODUCTS))
+@pytest.mark.parametrize("kind", sorted(AMD_PRODUCTS))
 def test_every_instruction_computes_a_product(amd, kind):
-    entry = WMMA_PRODUCTS[kind]
+    entry = AMD_PRODUCTS[kind]
     rng = np.random.default_rng(0)
     x, w = array(rng, (50, 72), entry.a_dtype), array(rng, (39, 72), entry.b_dtype)
     given = var("x", *x.shape, dtype=entry.a_dtype), var("w", *w.shape, dtype=entry.b_dtype)
     wide = np.int64 if "int" in entry.a_dtype else np.float64
     wanted = (x.astype(wide) @ w.astype(wide).T).astype(entry.c_dtype)
-    close(run(amd, relay.nn.dense(*given, out_dtype=entry.c_dtype), x=x, w=w), wanted)
+    target = next(t for cpu, t in TARGETS.items() if re.match(entry.cpus, cpu))
+    close(run(amd, relay.nn.dense(*given, out_dtype=entry.c_dtype), target, x=x, w=w), wanted)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +67,9 @@ def test_threads_with_several_columns(amd, knobs):
     np.testing.assert_array_equal(found, x.astype("int32") @ w.astype("int32").transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize("cpu", sorted(TARGETS))
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_a_convolution_with_what_follows(amd, layout):
+def test_a_convolution_with_what_follows(amd, layout, cpu):
     """Odd sizes, two groups, strides; a model in float16 rounds its sums once."""
     rng = np.random.default_rng(3)
     x, w = array(rng, (2, 64, 9, 7), "float16"), array(rng, (64, 32, 3, 3), "float16")
@@ -94,27 +92,42 @@ def test_a_convolution_with_what_follows(amd, layout):
     if layout == "NHWC":
         x, w, kernel = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(), "HWIO"
         wanted = wanted.transpose(0, 2, 3, 1)
-    found = run(amd, call(*given("float16", x, w, b), layout, kernel), x=x, w=w, b=b)
+    body = call(*given("float16", x, w, b), layout, kernel)
+    found = run(amd, body, TARGETS[cpu], x=x, w=w, b=b)
     assert len(amd.launched) == 1
     np.testing.assert_allclose(found.astype("float32"), wanted, rtol=2e-3, atol=5e-2)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
-@pytest.mark.parametrize("cpu", ["gfx1100", "gfx1103", "gfx1151"])
+@pytest.mark.parametrize("cpu", ["gfx1100", "gfx1151", "gfx1200", "gfx90a", "gfx942", "gfx950"])
 def test_registers_are_not_spilt(cpu, dtype):
     given = var("x", 512, 512, dtype=dtype), var("w", 512, 512, dtype=dtype)
     body = relay.nn.dense(*given, out_dtype="int32" if dtype == "int8" else "float32")
     code = built(body, Target(f"rocm -mcpu={cpu}", host="llvm")).lib.imported_modules[0]
     text = code.get_source("asm")
-    assert "v_wmma_" in text
+    assert re.search("v_w?mf?ma_", text)
     assert re.findall(r"vgpr_spill_count: *(\d+)", text) == ["0"]
-    assert re.findall(r"wavefront_size: *(\d+)", text) == ["32"]
-    assert "__builtin_amdgcn_wmma_" in code.get_source("hip")
+    wave = "64" if cpu.startswith("gfx9") else "32"
+    assert re.findall(r"wavefront_size: *(\d+)", text) == [wave]
+    assert re.search("__builtin_amdgcn_w?mf?ma_", code.get_source("hip"))
 
 
-@pytest.mark.parametrize("cpu", ["gfx900", "gfx90a", "gfx1030", "gfx1200"])
+@pytest.mark.parametrize("cpu", ["gfx900", "gfx908", "gfx1030", "gfx1250"])
 def test_other_generations_have_none(cpu):
     given = var("x", 64, 64, dtype="int8"), var("w", 64, 64, dtype="int8")
     body = relay.nn.dense(*given, out_dtype="int32")
     code = built(body, Target(f"rocm -mcpu={cpu}", host="llvm")).lib.imported_modules[0]
-    assert "wmma" not in code.get_source("asm")
+    assert not re.search("w?mf?ma_i32", code.get_source("asm"))
+
+
+def test_numbers_that_gfx90a_takes_as_zero():
+    """Its matrix units flush small float16 numbers; a strict target computes without them."""
+    for options, wanted in (
+        ("gfx90a", True),
+        ("gfx90a -strict=1", False),
+        ("gfx942 -strict=1", True),
+    ):
+        target = Target(f"rocm -mcpu={options}")
+        found = product_of_target(target, "float16", "float16", "float32")
+        assert (found is not None) == wanted
+        assert product_of_target(target, "float32", "float32", "float32") is not None

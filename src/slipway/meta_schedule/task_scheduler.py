@@ -1,0 +1,156 @@
+"""Task schedulers (classic): which task has the next batch of trials.
+
+`RoundRobin` and `GradientBased` are given to a search, or run one by `tune`; one of a script's own
+derives from `PyTaskScheduler` and has `next_task_id`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slipway.errors import NotAvailableError, TuningError
+from slipway.meta_schedule.scheduling import TaskRecord
+from slipway.meta_schedule.searches import SearchParts, TrialLimits, search
+from slipway.meta_schedule.utils import Described
+from slipway.placeholders import SCHEDULES, placeholder_of
+
+__all__ = [
+    "GradientBased",
+    "PyTaskScheduler",
+    "RoundRobin",
+    "TaskRecord",
+    "TaskScheduler",
+    "create",
+]
+
+
+class TaskScheduler(Described):
+    """Chooses among tasks; `tasks_` say where they stand while a search runs."""
+
+    chooses = True  # by `next_task_id`
+
+    def __init__(self) -> None:
+        self.begin([], None, (), None)
+
+    def begin(
+        self, tasks: Sequence[TaskRecord], database: object, callbacks: Sequence[object],
+        cost_model: object,
+    ) -> None:  # fmt: skip
+        """Be told what a search is of."""
+        self.tasks_ = list(tasks)
+        self.database_, self.cost_model_ = database, cost_model
+        self.measure_callbacks_ = list(callbacks)
+
+    @property
+    def remaining_tasks_(self) -> int:
+        """How many tasks have not ended."""
+        return sum(not task.is_terminated for task in self.tasks_)
+
+    def _outer(self) -> TaskScheduler:
+        return self
+
+    def next_task_id(self) -> int:
+        """Return which task has the next batch, -1 at the end."""
+        raise NotAvailableError(f"{type(self).__name__} is not in a search")
+
+    def join_running_task(self, task_id: int) -> list[Any]:
+        """Wait for nothing: a batch has ended before the next one is chosen."""
+        self.record(task_id)
+        return []
+
+    def touch_task(self, task_id: int) -> None:
+        """Look whether a task has ended: that is known after every batch."""
+        self.record(task_id)
+
+    def terminate_task(self, task_id: int) -> None:
+        """End a task: it has no more batches."""
+        self.record(task_id).is_terminated = True
+
+    def print_tuning_statistics(self) -> None:
+        """Print where the tasks stand."""
+        for number, task in enumerate(self.tasks_):
+            best = f"{min(task.latency_ms):.4f} ms" if task.latency_ms else "not measured"
+            print(f"{number}: weight {task.task_weight:g}, {best}, "
+                  f"{'ended' if task.is_terminated else 'going on'}")  # fmt: skip
+
+    def tune(
+        self,
+        tasks: Sequence[Any],
+        task_weights: Sequence[float],
+        max_trials_global: int,
+        max_trials_per_task: int,
+        num_trials_per_iter: int = 64,
+        builder: object = "local",
+        runner: object = "local",
+        measure_callbacks: object = "default",
+        database: Any = None,
+        cost_model: object = "xgb",
+    ) -> None:
+        """Search the tasks; what is found is in the database."""
+        if database is None:
+            raise TuningError("TaskScheduler.tune needs database=, which gets the trials")
+        limits = TrialLimits(max_trials_global, max_trials_per_task, num_trials_per_iter)
+        parts = SearchParts(builder, runner, cost_model, measure_callbacks, self)
+        search(list(zip(tasks, task_weights, strict=True)), database, limits, parts)
+
+    def record(self, task_id: int) -> TaskRecord:
+        """Return where a task stands.  Raises TuningError where there is no such task."""
+        if not 0 <= task_id < len(self.tasks_):
+            raise TuningError(
+                f"{type(self).__name__}: task {task_id!r} is none of {len(self.tasks_)}, which are "
+                "0 and up"
+            )
+        return self.tasks_[task_id]
+
+    @staticmethod
+    def create(kind: object = "gradient", *args: Any, **kwargs: Any) -> TaskScheduler:
+        """Return a scheduler: itself, or by its name."""
+        if isinstance(kind, TaskScheduler):
+            return kind
+        kinds = {"gradient": GradientBased, "round-robin": RoundRobin}
+        if kind not in kinds:
+            raise ValueError(f"task_scheduler {kind!r}: it is one of {', '.join(kinds)}")
+        made: TaskScheduler = kinds[str(kind)](*args, **kwargs)
+        return made
+
+
+create = TaskScheduler.create
+
+
+class RoundRobin(TaskScheduler):
+    """One batch of each task after the other."""
+
+    _last = -1
+
+    def next_task_id(self) -> int:
+        """Return the next task that has not ended."""
+        count = len(self.tasks_)
+        for step in range(1, count + 1):
+            number = (self._last + step) % count
+            if not self.tasks_[number].is_terminated:
+                self._last = number
+                return number
+        return -1
+
+
+class GradientBased(TaskScheduler):
+    """The task that takes most of the time, as the engine chooses; the numbers are kept."""
+
+    chooses = False
+
+    def __init__(self, *, alpha: float = 0.2, window_size: int = 3, seed: int = -1) -> None:
+        super().__init__()
+        self.alpha, self.window_size, self.seed = alpha, window_size, seed
+
+
+class PyTaskScheduler(TaskScheduler):
+    """One of a script's own: it has `next_task_id`, and may look at `tasks_`."""
+
+    def next_task_id(self) -> int:
+        """Return which task has the next batch, -1 at the end."""
+        raise ValueError(f"{type(self).__name__}: next_task_id is not defined")
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)
