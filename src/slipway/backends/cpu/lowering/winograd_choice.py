@@ -43,7 +43,7 @@ class WinogradCosts:
         parts = {
             "tile_cost": (m + 2) ** 2 * self.each,
             "kernel_cost": self.reading((m + 2) ** 2) - self.reading(9),
-            "position_cost": 9.0,
+            "position_cost": 9,
         }
         return {name: round(part * UNIT) for name, part in parts.items()}
 
