@@ -36,14 +36,11 @@ class WinogradCosts:
         return self.gain * (9 * images * height * width + self.reading(9))
 
     def as_integers(self, m: int) -> dict[str, int]:
-        """Return what a tile, reading its kernel, and a position take, in a common unit.
-
-        The kernel is there in both forms, so that the faster way is taken, by however little.
-        """
+        """Return what a tile, reading its kernel, and a position take, in a common unit."""
         parts = {
             "tile_cost": (m + 2) ** 2 * self.each,
-            "kernel_cost": self.reading((m + 2) ** 2) - self.reading(9),
-            "position_cost": 9,
+            "kernel_cost": self.reading((m + 2) ** 2) - self.gain * self.reading(9),
+            "position_cost": 9 * self.gain,
         }
         return {name: round(part * UNIT) for name, part in parts.items()}
 
