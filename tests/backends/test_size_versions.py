@@ -1,5 +1,6 @@
 """Kernels of open sizes in versions: which there are, that all of them compute the same."""
 
+from dataclasses import replace
 from itertools import product as product_of
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 from slipway import relay, te
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.backend import compile_target
+from slipway.backends.cpu.best_together import tiles_by_rows
+from slipway.backends.cpu.tile import fma
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.size_versions import _parts, in_versions, size_versions, sized_knobs
 from slipway.backends.ways import ways_of
@@ -26,9 +29,9 @@ from slipway.transform.graph.infer_type import infer_type
 TARGET = compile_target("llvm -mcpu=x86-64-v3", None)
 
 
-def product(n):
+def product(n, units=2):
     """One kernel: rows by packed weights, with an epilogue."""
-    x, w = relay.var("x", shape=(n, 6)), relay.var("w", shape=(2, 6, 8))
+    x, w = relay.var("x", shape=(n, 6)), relay.var("w", shape=(units, 6, 8))
     y = relay.nn.relu(relay.op.nn.contrib_dense_pack(x, w))
     return kernel(y)
 
@@ -46,17 +49,17 @@ def ranges(function, target=TARGET):
 @pytest.mark.parametrize(
     ("low", "high", "begins"),
     [
-        (1, 8, (1, 2, 3, 4, 6, 8)),
-        (1, 7, (1, 2, 3, 4, 6, 7)),  # its upper end is a part of its own
-        (1, 9, (1, 2, 3, 4, 6, 8, 9)),
-        (1, 31, (1, 2, 3, 4, 6, 8, 16, 31)),
-        (1, 32, (1, 2, 3, 4, 6, 8, 16, 32)),
-        (1, 33, (1, 2, 3, 4, 6, 8, 16, 32)),  # but where it is large
-        (2, 40, (2, 3, 4, 6, 8, 16, 32)),
+        (1, 8, (1, 2, 3, 4, 5, 6, 7, 8)),
+        (1, 7, (1, 2, 3, 4, 5, 6, 7)),  # its upper end is a part of its own
+        (1, 9, (1, 2, 3, 4, 5, 6, 7, 8, 9)),
+        (1, 31, (1, 2, 3, 4, 5, 6, 7, 8, 16, 31)),
+        (1, 32, (1, 2, 3, 4, 5, 6, 7, 8, 16, 32)),
+        (1, 33, (1, 2, 3, 4, 5, 6, 7, 8, 16, 32)),  # but where it is large
+        (2, 40, (2, 3, 4, 5, 6, 7, 8, 16, 32)),
         (5, 6, (5, 6)),
         (3, 3, (3,)),
         (100, 200, (100,)),
-        (1, None, (1, 2, 3, 4, 6, 8, 16, 32)),
+        (1, None, (1, 2, 3, 4, 5, 6, 7, 8, 16, 32)),
         (7, None, (7, 8, 16, 32)),
     ],
 )
@@ -79,7 +82,7 @@ def test_a_part_knows_its_range():
 
 
 def test_small_ranges_have_a_version_for_each_tile():
-    assert ranges(product(Dim("n", 1, 8))) == [(1, 1), (2, 2), (3, 3), (4, 5), (6, 7), (8, 8)]
+    assert ranges(product(Dim("n", 1, 8))) == [*((n, n) for n in range(1, 7)), (7, 8)]
 
 
 def test_two_sizes_are_two_versions():
@@ -90,7 +93,7 @@ def test_parts_with_the_same_tile_are_one():
     found = ranges(product(Dim("n", 1, 500)))
     assert found[0] == (1, 1)
     assert found[-1][1] == 500
-    assert len(found) <= 7
+    assert len(found) <= 9
 
 
 def test_what_is_scheduled_alike_for_all_sizes_has_one_version():
@@ -115,6 +118,47 @@ def test_every_version_computes_what_the_operator_does(high):
         out = np.full((size, 16), np.nan, np.float32)
         run_loops(loops, x, w, out)
         np.testing.assert_allclose(out, interpret(function, x, w), rtol=1e-5, atol=1e-6)
+
+
+def choices_of(loops):
+    """Return the conditions on sizes by which a kernel chooses among its bodies."""
+    return [n.condition for n in walk(loops.body) if isinstance(n, IfThenElse)]
+
+
+def test_a_kernel_inside_a_loop_has_versions():
+    """The rows of a recurrent product are those of the batch: one tile for all would have one."""
+    n = Dim("n", 1, 8)
+    state, step = relay.var("state", shape=(n, 16)), relay.var("step", shape=(n, 16))
+    w = relay.var("w", shape=(2, 16, 8))
+    new = relay.tanh(relay.op.nn.contrib_dense_pack(state, w) + step)
+    body = relay.Function([state, step, w], relay.Tuple((new,)))
+    x, first = relay.var("x", shape=(5, n, 16)), relay.var("first", shape=(n, 16))
+    last = relay.scan(body, [first], [x], [relay.var("weight", shape=(2, 16, 8))])[0]
+    function = fuse_ops(infer_type(last.as_function())).body.tuple_value.op
+    loops = lower_kernel("f", function, TARGET)
+    assert len(choices_of(loops)) >= 6
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 40), (8, 15), (16, 100)])
+def test_many_rows_take_the_tile_that_suits_them(low, high):
+    """Tiles of eight rows would compute 16 for 9, and 24 for 17."""
+    loops = lower_kernel("f", product(Dim("n", low, high), units=8), TARGET)
+    assert len(choices_of(loops)) >= (8 if low == 1 else 1)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("low", [8, 16])
+def test_tiles_by_rows_compute_little_more_than_there_is(target, low):
+    """Cycles by the model are within a tenth, over all sizes, of those of the best tile."""
+    micro = fma(compile_target(f"llvm -mcpu={target}", None))
+    found = tiles_by_rows(micro, Dim("n", low, 2 * low - 1), 16)
+    if low < 16:
+        micro = replace(micro, from_l1=True)
+    ratios = []
+    for rows in range(low, 2 * low):
+        own = min(micro.all_cycles(tile, rows, 16) for tile in micro.tiles(low, 16))
+        ratios.append(min(micro.all_cycles(k.knobs, rows, 16) for k in found) / own)
+    assert sum(ratios) / len(ratios) < 1.1
 
 
 def test_a_kernel_on_a_device_with_threads_stays_one():
@@ -158,10 +202,10 @@ def test_versions_share_the_arguments_and_the_size_of_the_kernel():
     left = [node for node in walk(made.body) if id(node) in own - theirs]
     assert not left
     views = [n for n in walk(made.body) if isinstance(n, Buffer) and n.name == "view"]
-    assert len(views) == 6
+    assert len(views) == 7
     assert {id(view.data) for view in views} == {id(arguments[0].data)}
     reads = [n for n in walk(made.body) if isinstance(n, BufferLoad)]
-    assert sum(read.buffer is arguments[0] for read in reads) == 6
+    assert sum(read.buffer is arguments[0] for read in reads) == 7
 
 
 def by_size(costs=(36, 40, 9)):

@@ -3,15 +3,16 @@
     n in 1..8   ->   if n < 2:    the kernel of n = 1
                      elif n < 3:  the kernel of n = 2
                      elif n < 4:  the kernel of n = 3
-                     elif n < 6:  the kernel of n in 4..5, tiles of up to four rows
-                     elif n < 8:  the kernel of n in 6..7, tiles of up to six rows
+                     elif n < 5:  the kernel of n = 4
+                     elif n < 8:  the kernel of n in 5..7, tiles of up to five rows
                      else:        the kernel of n = 8
 
 A tile has no more rows than the lower end of a range allows, so that the last one may overlap the
 one before.  Parts end at each of `CUTS`, and neighbours that are scheduled alike are one.
 
 A strategy may give several knobs for open sizes (`Strategy.by_size`), each with what it costs as a
-formula of them: then each has a schedule for all sizes, and the cheapest runs.  An operator with
+formula of them: then each has a schedule for all sizes, or for those of one part, and the cheapest
+runs.  An operator with
 two ways (`op_registry.Ways`) has a kernel for each, which may have versions:
 
     a convolution of h by w   ->   if 9 * h * w < 36 * ceil(h / 4) * ceil(w / 4) + 40: directly
@@ -45,7 +46,7 @@ from slipway.relay.types import flatten
 if TYPE_CHECKING:
     from slipway.target import Target
 
-CUTS = (2, 3, 4, 6, 8, 16, 32)  # where parts begin; the last is more rows than any tile has
+CUTS = (2, 3, 4, 5, 6, 7, 8, 16, 32)  # where parts begin; the last is more rows than any tile has
 
 
 def _sizes_in(condition: E.PrimExpr) -> list[E.Var]:
@@ -129,7 +130,8 @@ def _version(
     part = narrowed(function, {variable: size})
     made = schedule_primitive(part, target)
     knobs = made.choice.knobs if made.choice is not None else None
-    return Version(low, high, size, part, (made.implementation, knobs))
+    sized = tuple(entry.knobs for entry in sized_knobs(part, target))
+    return Version(low, high, size, part, (made.implementation, sized or knobs))
 
 
 def in_versions(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
@@ -158,7 +160,13 @@ def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFun
     if found is None:
         return lowered(function)
     variable, versions = found
-    made = [lowered(version.function) for version in versions]
+    tables = [sized_knobs(version.function, target) for version in versions]
+    made = [
+        _cheapest_of(table, version.function, lowered)
+        if len(table) > 1
+        else lowered(version.function)
+        for table, version in zip(tables, versions, strict=True)
+    ]
     frame = _frame(made[-1], function)
     bodies = [
         _moved(f, frame, {} if isinstance(v.size, int) else {v.size: variable})

@@ -115,6 +115,29 @@ def test_softmax_waits_for_no_chain_of_elements():
         assert "likely" not in body
 
 
+@pytest.mark.parametrize(("low", "lanes"), [(8, 8), (16, 16), (5, 4)])
+def test_short_columns_of_open_length_are_summed_in_vectors(low, lanes):
+    """Where a vector of 16 does not fit, a column took all of its additions one by one."""
+    x = var("x", Dim("n", 1, 4), 129, Dim("t", low, 24))
+    function = relay.sum(x, 1).as_function().with_attr("Primitive", 1)
+    body = str(lower_kernel("kernel", function, Target("llvm -mcpu=x86-64-v4")))
+    assert f"1, {lanes})" in body
+    assert "likely" not in body
+
+
+@pytest.mark.parametrize("high", [24, 40])
+@pytest.mark.parametrize("low", [5, 16])
+@pytest.mark.parametrize("made", [relay.sum, relay.max, relay.mean, relay.argmax])
+def test_columns_of_open_length(made, low, high):
+    x = relay.var("x", shape=(Dim("n", 1, 4), 19, Dim("t", low, high)))
+    model = tvm.compile(tvm.IRModule.from_expr(made(x, 1)), "llvm", quiet=True)
+    rng = np.random.default_rng(0)
+    for n, t in [(1, low), (4, high), (2, low + 2), (3, 16), (1, high - 7)]:
+        data = rng.standard_normal((n, 19, t)).astype("float32")
+        wanted = getattr(np, made.__name__)(data, axis=1)
+        np.testing.assert_allclose(model(data), wanted, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("shape", "axis"), [((3, 2, 100_000), (0, 2)), ((3, 4, 5, 2, 4100), (0, 2, 4))]
 )

@@ -91,6 +91,11 @@ def schedule_reduction_stage(
         wide = lanes * knobs.sums
         tasks = usual(prod(loop.extent for loop in loops) * inner.extent) // wide
         enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
+        fitting = _fitting(lanes, lower_bound(inner.extent))
+        suits = fitting == lanes or (1 < fitting <= lanes and usual(inner.extent) <= 2 * lanes)
+        if is_open(inner.extent) and lanes > 1 and suits and stage.op.num_outputs == 1:
+            _reduce_open_columns(schedule, tensor, fitting, total >= knobs.share_from)
+            return
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
     elif row and stage.op.num_outputs == 1 and (width := _row_lanes(row, lanes)):
@@ -105,6 +110,31 @@ def schedule_reduction_stage(
         return
     if loops and total >= knobs.share_from:
         stage.parallel(fuse(stage, loops).axis)
+
+
+def _reduce_open_columns(
+    schedule: te.Schedule, tensor: te.Tensor, lanes: int, shared: bool
+) -> None:
+    """Reduce `lanes` columns at a time, in registers; the last vector overlaps the one before."""
+    sums = schedule[schedule.cache_write(tensor, "local")]
+    stage = schedule[tensor]
+    *outer, last = stage.op.axis
+    vectors, lane = stage.split(last, factor=lanes, tail="shift")
+    stage.vectorize(lane)
+    task = stage.fuse(*outer, vectors) if outer else vectors
+    if shared:
+        stage.parallel(task)
+    sums.compute_at(stage, task)
+    *others, column = sums.op.axis
+    sums.reorder(*others, *sums.op.reduce_axis, column)
+    sums.vectorize(column)
+
+
+def _fitting(lanes: int, extent: int) -> int:
+    """Return the lanes of a vector, of at most `lanes`, that `extent` elements fill."""
+    while lanes > 1 and lanes > extent:
+        lanes //= 2
+    return lanes
 
 
 def _row_lanes(row: Sequence[te.IterVar], lanes: int) -> int:

@@ -15,13 +15,13 @@ from math import ceil, gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.best_together import best_together
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import time_of_all
 from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.conv.winograd_sizes import (
     BlockCosts,
     Candidate,
-    best_together,
     sample_sizes,
     tiles_along,
 )
@@ -149,14 +149,22 @@ def _by_size(problem: Problem) -> list[SizedKnobs]:
     images, elements = _images_of(problem)
     m = problem.in_types[1].shape[1] - 2
     most_rows = images[-1][0]
-    costs = BlockCosts(_kernel(problem), target, chunks, elements, most_rows)
+    planes = (m + 2) * (m + 2)
+    costs = BlockCosts(_kernel(problem), target, chunks, elements, planes, most_rows)
 
-    def choose(rows: int, columns: int) -> Candidate:
-        size = blocks_of_rows([(rows, columns)], elements, target)
-        tile = _product_tile(problem, [(rows, columns)], size)
-        return Tile(tile.rows, tile.vectors), most_rows if size >= rows else size
+    def choose(image: tuple[int, int]) -> list[Candidate]:
+        rows, _ = image
+        own = blocks_of_rows([image], elements, target)
+        found = []
+        for size in dict.fromkeys((own, rows, 1)):
+            tile = _product_tile(problem, [image], size)
+            found.append((Tile(tile.rows, tile.vectors), most_rows if size >= rows else size))
+        return found
 
-    found = best_together(costs, sample_sizes(height, width, m), choose)
+    def cost(candidate: Candidate, image: tuple[int, int]) -> int:
+        return int(costs.cost(*candidate, *image))
+
+    found = best_together(cost, sample_sizes(height, width, m), choose)
     across = tiles_along(height, m), tiles_along(width, m)
     return [
         SizedKnobs(WinogradTile(tile.rows, tile.vectors, size), costs.cost(tile, size, *across))

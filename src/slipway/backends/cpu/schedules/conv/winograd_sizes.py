@@ -12,11 +12,11 @@ little more than the one that a build for that size would choose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.tile import MicroKernel, Tile
 from slipway.ir import ops
 from slipway.relay.dims import lower_bound, usual
@@ -24,8 +24,6 @@ from slipway.relay.dims import lower_bound, usual
 if TYPE_CHECKING:
     from slipway.target import Target
 
-MOST = 4  # kernels of one convolution
-GAIN = 0.02  # of the mean time, for which one more is worth its code
 UNIT = 64  # of costs in integers, for a tile in the fastest register tile
 
 
@@ -37,6 +35,7 @@ class BlockCosts:
     target: Target
     chunks: int  # of output channels
     elements: int  # of a tile, transformed, in all channels
+    planes: int  # of a tile, transformed, in one
     rows: int  # of tiles in the largest image
 
     def cost(self, tile: Tile, block_rows: int, rows: Any, columns: Any) -> Any:
@@ -47,11 +46,11 @@ class BlockCosts:
 
         def block(of_rows: Any) -> Any:
             held = of_rows * columns
-            padded = _ceil(held, tile.rows) * tile.rows
-            each = padded * self._rate(tile) + UNIT * costs.winograd_tiles // 4
-            if not whole or fitting >= costs.winograd_tiles:
-                each = each * (1 + held // (int(fitting) + 1))  # read from beyond the cache again
-            return each
+            each = _ceil(held, tile.rows) * tile.rows * self._rate(tile)
+            # All of it is written and read again, beyond the cache where it does not fit.
+            over = held // (int(fitting) + 1)
+            over = min(over, 1) if isinstance(over, int) else ops.minimum(over, 1)
+            return each + over * held * self._moving() + UNIT * costs.winograd_tiles // 4
 
         if whole:
             return sum(self.target.core_counts) * block(rows)
@@ -60,6 +59,14 @@ class BlockCosts:
         less = each - block(rows - (parts - 1) * block_rows)
         times = sum(_ceil(parts, n) * n for n in self.target.core_counts)
         return times * each - (less if 1 in self.target.core_counts else 0)
+
+    def _moving(self) -> int:
+        """Return the time in which a tile and its results are written to memory and read."""
+        core, lanes = self.target.core, self.kernel.width * vector_lanes(self.target, "float32")
+        outputs = self.chunks * lanes
+        multiplying = self.elements * outputs * 32 / core.fma_bits
+        moved = 2 * 4 * (self.elements + self.planes * outputs)
+        return round(UNIT * moved / (core.l2_stream_bytes / 2) / multiplying)
 
     def _rate(self, tile: Tile) -> int:
         """Return the time of one tile in a full register tile, all channels together."""
@@ -87,32 +94,6 @@ def sample_sizes(height: Any, width: Any, m: int) -> list[tuple[int, int]]:
 
 
 Candidate = tuple[Tile, int]  # a register tile, and the rows of a block
-
-
-def best_together(
-    costs: BlockCosts,
-    sizes: Sequence[tuple[int, int]],
-    choose: Callable[[int, int], Candidate],
-) -> list[Candidate]:
-    """Return the candidates that serve all `sizes`, each of which has one of its own to begin with.
-
-    One after the other, that which brings the mean of the times nearest to that of their own.
-    """
-    own = list(dict.fromkeys(choose(*size) for size in sizes))
-    table = {c: [costs.cost(*c, *size) for size in sizes] for c in own}
-    shortest = [min(times) for times in zip(*table.values(), strict=True)]
-
-    def mean(chosen: Sequence[Candidate]) -> float:
-        best = map(min, zip(*(table[c] for c in chosen), strict=True))
-        return float(sum(b / a for a, b in zip(shortest, best, strict=True)) / len(sizes))
-
-    found: list[Candidate] = []
-    while len(found) < MOST:
-        following = min(own, key=lambda c: mean([*found, c]))
-        if found and mean(found) - mean([*found, following]) < GAIN:
-            break
-        found.append(following)
-    return found
 
 
 def tiles_along(extent: Any, m: int) -> Any:

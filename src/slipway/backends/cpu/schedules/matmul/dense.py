@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.best_together import tiles_by_rows
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import prefetch_steps, worth_sharing
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
@@ -18,7 +19,7 @@ from slipway.backends.cpu.schedules.register_tile import (
 )
 from slipway.backends.cpu.tile import Tile, choose_tile, fma, tile_space
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
-from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.backends.strategy import Problem, SizedKnobs, Space, register_strategy
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -48,9 +49,14 @@ def _cost(problem: Problem, tile: Tile) -> float:
     return float(depth * fma(problem.target, width).all_cycles(tile, rows, blocks))
 
 
+def _by_size(problem: Problem) -> list[SizedKnobs]:
+    rows, blocks, width = packed_sides(problem)
+    return tiles_by_rows(fma(problem.target, width), rows, blocks)
+
+
 @register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.tile", default=_default, space=packed_space,
-    cost=_cost,
+    cost=_cost, by_size=_by_size,
 )  # fmt: skip
 def schedule_dense_pack(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
