@@ -41,7 +41,9 @@ from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Function
 from slipway.relay.narrowed import narrowed
 from slipway.relay.op_registry import OpPattern
+from slipway.relay.ops.control import bodies_of
 from slipway.relay.types import flatten
+from slipway.relay.visit import post_order
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -153,6 +155,8 @@ def in_versions(function: Function, target: Target, lowered: Callable[..., PrimF
 
 
 def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+    if any(bodies_of(expr) for expr in post_order(function.body)):
+        return lowered(function)  # the kernels inside have versions of their own
     table = sized_knobs(function, target)
     if len(table) > 1:
         return _cheapest_of(table, function, lowered)
