@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.choices import forced_for
-from slipway.backends.primitive import schedule_primitive
+from slipway.backends.primitive import ScheduledKernel, schedule_primitive
 from slipway.backends.strategy import SizedKnobs
 from slipway.backends.ways import ways_of
 from slipway.ir import expr as E
@@ -64,6 +64,7 @@ class Version:
     size: E.Var | int
     function: Function
     decisions: tuple[Any, ...]  # of its schedule
+    table: Sequence[SizedKnobs]  # the knobs that it chooses from when it runs
 
     def is_like(self, other: Version) -> bool:
         """Return whether both are scheduled alike."""
@@ -78,7 +79,13 @@ def size_versions(function: Function, target: Target) -> tuple[E.Var, list[Versi
     variables = _variables(function)
     if not variables:
         return None
-    if op_registry.get(schedule_primitive(function, target).anchor).pattern <= OpPattern.INJECTIVE:
+    return _size_versions(function, target, schedule_primitive(function, target).anchor, variables)
+
+
+def _size_versions(
+    function: Function, target: Target, anchor: str, variables: Sequence[E.Var]
+) -> tuple[E.Var, list[Version]] | None:
+    if op_registry.get(anchor).pattern <= OpPattern.INJECTIVE:
         return None
     for variable in variables:
         found = _versions(function, target, variable)
@@ -132,8 +139,9 @@ def _version(
     part = narrowed(function, {variable: size})
     made = schedule_primitive(part, target)
     knobs = made.choice.knobs if made.choice is not None else None
-    sized = tuple(entry.knobs for entry in sized_knobs(part, target))
-    return Version(low, high, size, part, (made.implementation, sized or knobs))
+    table = _table(made, _variables(part))
+    sized = tuple(entry.knobs for entry in table)
+    return Version(low, high, size, part, (made.implementation, sized or knobs), table)
 
 
 def in_versions(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
@@ -157,19 +165,22 @@ def in_versions(function: Function, target: Target, lowered: Callable[..., PrimF
 def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
     if any(bodies_of(expr) for expr in post_order(function.body)):
         return lowered(function)  # the kernels inside have versions of their own
-    table = sized_knobs(function, target)
+    variables = _variables(function)
+    if not variables:
+        return lowered(function)
+    whole = schedule_primitive(function, target)
+    table = _table(whole, variables)
     if len(table) > 1:
         return _cheapest_of(table, function, lowered)
-    found = size_versions(function, target)
+    found = _size_versions(function, target, whole.anchor, variables)
     if found is None:
         return lowered(function)
     variable, versions = found
-    tables = [sized_knobs(version.function, target) for version in versions]
     made = [
-        _cheapest_of(table, version.function, lowered)
-        if len(table) > 1
+        _cheapest_of(version.table, version.function, lowered)
+        if len(version.table) > 1
         else lowered(version.function)
-        for table, version in zip(tables, versions, strict=True)
+        for version in versions
     ]
     frame = _frame(made[-1], function)
     bodies = [
@@ -187,7 +198,11 @@ def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFun
 def sized_knobs(function: Function, target: Target) -> Sequence[SizedKnobs]:
     """Return the knobs that a kernel chooses from when it runs; none where a user has chosen."""
     variables = _variables(function)
-    choice = schedule_primitive(function, target).choice if variables else None
+    return _table(schedule_primitive(function, target), variables) if variables else ()
+
+
+def _table(made: ScheduledKernel, variables: Sequence[E.Var]) -> Sequence[SizedKnobs]:
+    choice = made.choice if variables else None
     if choice is None or choice.strategy.by_size is None or forced_for(choice.problem) is not None:
         return ()
     found = choice.strategy.by_size(choice.problem)
