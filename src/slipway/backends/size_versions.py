@@ -107,9 +107,16 @@ def _variables(function: Function) -> list[E.Var]:
 
 def _versions(function: Function, target: Target, variable: E.Var) -> list[Version]:
     dim = SymbolDim(variable)
+    parts = _parts(dim.low, dim.high)
+    ends = {part: _version(function, target, variable, *part) for part in (parts[0], parts[-1])}
+    first, last = ends[parts[0]], ends[parts[-1]]
+    if first.is_like(last):  # tiles grow with a size: what is alike at both ends is so between them
+        whole = _version(function, target, variable, dim.low, dim.high)
+        if whole.is_like(first):
+            return [whole]
     found: list[Version] = []
-    for low, high in _parts(dim.low, dim.high):
-        made = _version(function, target, variable, low, high)
+    for low, high in parts:
+        made = ends.get((low, high)) or _version(function, target, variable, low, high)
         if found and found[-1].is_like(made):
             joined = _version(function, target, variable, found[-1].low, high)
             if joined.is_like(made):
