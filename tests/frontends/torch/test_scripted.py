@@ -188,6 +188,43 @@ def test_scripts_without_inputs_and_with_numbers_alone():
     assert compiled(torch.jit.script(Number()), [X])[0].item() == 14
 
 
+def test_linear_maps_of_other_ranks():
+    square, vector = torch.linspace(0, 1, 36).reshape(6, 6), torch.linspace(1, 2, 6)
+    linear = torch.nn.functional.linear
+    reads(torch.jit.trace(lambda x, w, b: linear(x, w, b), (X, square, X)), X, square, X)
+    reads(torch.jit.trace(lambda x, w: linear(x, w), (X, vector)), X, vector)
+    deep = X.reshape(2, 2, 6)
+    reads(torch.jit.trace(lambda x, w: linear(x, w), (deep, vector)), deep, vector)
+
+
+def test_an_input_that_a_script_writes_to():
+    def wider(x):
+        x.unsqueeze_(1)
+        x += 1
+        return x.squeeze(1) * 2
+
+    reads(torch.jit.trace(wider, X.clone()), X)
+
+
+def test_inputs_that_are_no_tensors():
+    class Scaled(torch.nn.Module):
+        def forward(self, x, factor: int = 3):
+            made = torch.jit.annotate(list[torch.Tensor], [])
+            for part in x.split(2, dim=0):
+                made.append(part.mean(0) * factor)
+            both = {"first": made[0], "last": made[-1]}
+            return torch.stack(made), both["first"] - both["last"]
+
+    reads(torch.jit.script(Scaled()), X)
+
+    class Wanting(torch.nn.Module):
+        def forward(self, x, factor: int):
+            return x * factor
+
+    with pytest.raises(ModelError, match="input 'factor' is of type int"):
+        relay.frontend.from_pytorch(torch.jit.script(Wanting()), [("x", (4, 6))])
+
+
 def test_an_open_batch():
     torch.manual_seed(7)
     traced = torch.jit.trace(torch.nn.Sequential(torch.nn.Linear(6, 3), torch.nn.ReLU()), X)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ModelError, OpenShapeError
-from slipway.frontends.torch.traced.walk import Walk
+from slipway.frontends.torch.traced.walk import Walk, in_place, nodes_of
 
 # The dtypes of TorchScript, in small letters.
 SCRIPT_DTYPES = {
@@ -70,13 +70,25 @@ def _refuse_files(source: str, name: str, path: Path) -> None:
 
 
 def takes(torch: Any, model: Any) -> dict[str, Any]:
-    """Return the types of a script's inputs in its graph, by the names of its signature."""
+    """Return the types of a script's inputs in its graph, by the names of its signature.
+
+    Raises ModelError for one that is no tensor, and has no value of its own.
+    """
     function = isinstance(model, torch.jit.ScriptFunction)
     schema = model.schema if function else model._c._get_method("forward").schema
     own = 0 if function else 1  # the module itself
-    names = [argument.name for argument in schema.arguments[own:]]
-    types = [value.type() for value in model.graph.inputs()][own:]
-    return dict(zip(names, types, strict=False))
+    found = {}
+    for argument, value in zip(schema.arguments[own:], list(model.graph.inputs())[own:],
+                               strict=True):  # fmt: skip
+        if value.type().kind() == "TensorType":
+            found[argument.name] = value.type()
+        elif not argument.has_default_value():
+            raise ModelError(
+                f"the script's input {argument.name!r} is of type {argument.type}: tensors are "
+                "inputs of a model; give it a default, or wrap the script in a module that passes "
+                "it"
+            )
+    return found
 
 
 def completed_infos(torch: Any, model: Any, infos: Any) -> Any:
@@ -114,10 +126,9 @@ def _typed(entry: Any, dtype: str) -> Any:
 
 def _known(kind: Any) -> tuple[tuple[int, ...] | None, str]:
     """Return the shape of a type of TorchScript, None if it is open, and its dtype or ""."""
-    sizes = kind.sizes() if hasattr(kind, "sizes") else None
+    sizes = kind.sizes()
     shape = None if sizes is None or None in sizes else tuple(sizes)
-    scalar = kind.scalarType() if hasattr(kind, "scalarType") else None
-    return shape, SCRIPT_DTYPES.get((scalar or "").lower(), "")
+    return shape, SCRIPT_DTYPES.get((kind.scalarType() or "").lower(), "")
 
 
 def exported_script(torch: Any, model: Any, export: Export) -> Any:
@@ -160,6 +171,7 @@ def _interpreter(torch: Any, model: Any) -> Callable[..., Any]:
 def _runner(torch: Any, model: Any, run: Callable[..., Any]) -> Any:
     """Return a module that runs a script."""
     function = isinstance(model, torch.jit.ScriptFunction)
+    writes = any(in_place(node.kind()) for node in nodes_of(model.inlined_graph))
 
     class Script(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -168,7 +180,8 @@ def _runner(torch: Any, model: Any, run: Callable[..., Any]) -> Any:
                 self.script = model
 
         def forward(self, *inputs: Any) -> Any:
-            made = run(*inputs)
+            # An input that a script writes to is its caller's, and no further result.
+            made = run(*(x.clone() for x in inputs) if writes else inputs)
             # Numbers and constants, which torch cannot give as they are.
             leaves, tree = torch.utils._pytree.tree_flatten(made)
             if inputs and any(isinstance(leaf, torch.Tensor) for leaf in leaves):

@@ -32,10 +32,17 @@ class Walk:
         given = list(self.graph.inputs())
         own = [] if isinstance(self.script, self.torch.jit.ScriptFunction) else [self.script]
         env: dict[str, Any] = {}
-        for value, held in zip(given, [*own, *inputs], strict=True):
+        for value, held in zip(given, self._arguments([*own, *inputs]), strict=True):
             env[value.debugName()] = held
         made = self._block(self.graph, env)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _arguments(self, given: list[Any]) -> list[Any]:
+        """Return what is given, with the defaults of what is not."""
+        function = isinstance(self.script, self.torch.jit.ScriptFunction)
+        schema = self.script.schema if function else self.script._c._get_method("forward").schema
+        rest = schema.arguments[len(given) :]
+        return [*given, *(argument.default_value for argument in rest)]
 
     def _block(self, block: Any, env: dict[str, Any]) -> list[Any]:
         """Run a block's steps, which add their values to `env`; return its outputs."""
@@ -218,13 +225,13 @@ class Walk:
         Raises ModelError where a block writes to a tensor that is read behind the node.
         """
         known, captured = dict(env), _Captured()
-        for inner in (n for block in blocks for n in _nodes(block)):
+        for inner in (n for block in blocks for n in nodes_of(block)):
             if inner.kind() == "prim::GetAttr" and inner.input().debugName() in known:
                 held = getattr(known[inner.input().debugName()], inner.s("name"))
                 known[inner.output().debugName()] = captured.held[inner.output().debugName()] = held
             for position, value in enumerate(inner.inputs()):
                 captured.held.setdefault(value.debugName(), known.get(value.debugName()))
-                if position or not _in_place(inner.kind()) or value.debugName() not in known:
+                if position or not in_place(inner.kind()) or value.debugName() not in known:
                     continue
                 captured.written.add(value.debugName())
                 if any(use.user.isAfter(node) for use in value.uses()):
@@ -259,7 +266,8 @@ class _Captured:
         return {id(v): v for v in self.held.values() if hasattr(v, "untyped_storage")}
 
 
-def _in_place(kind: str) -> bool:
+def in_place(kind: str) -> bool:
+    """Return whether steps of a kind write to their first input."""
     return kind.endswith("_") and not kind.endswith("__")
 
 
@@ -271,13 +279,13 @@ def _is_plain(node: Any, name: str, given: list[Any]) -> bool:
     return all(map(is_number, _flat(given))) or "Tensor" not in wanted
 
 
-def _nodes(block: Any) -> list[Any]:
+def nodes_of(block: Any) -> list[Any]:
     """Return the nodes of a block and of the blocks in it."""
     found = []
     for node in block.nodes():
         found.append(node)
         for inner in node.blocks():
-            found += _nodes(inner)
+            found += nodes_of(inner)
     return found
 
 
