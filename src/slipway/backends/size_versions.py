@@ -63,8 +63,15 @@ class Version:
     high: int | None
     size: E.Var | int
     function: Function
-    decisions: tuple[Any, ...]  # of its schedule
+    kernel: ScheduledKernel
     table: Sequence[SizedKnobs]  # the knobs that it chooses from when it runs
+
+    @property
+    def decisions(self) -> tuple[Any, ...]:
+        """What makes its schedule differ from that of another version."""
+        choice = self.kernel.choice
+        sized = tuple(entry.knobs for entry in self.table)
+        return (self.kernel.implementation, sized or (choice and choice.knobs))
 
     def is_like(self, other: Version) -> bool:
         """Return whether both are scheduled alike."""
@@ -145,19 +152,19 @@ def _version(
         size = E.SizeVar(variable.name, variable.dtype, low, -1 if high is None else high)
     part = narrowed(function, {variable: size})
     made = schedule_primitive(part, target)
-    knobs = made.choice.knobs if made.choice is not None else None
-    table = _table(made, _variables(part))
-    sized = tuple(entry.knobs for entry in table)
-    return Version(low, high, size, part, (made.implementation, sized or knobs), table)
+    return Version(low, high, size, part, made, _table(made, _variables(part)))
 
 
-def in_versions(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+Lowering = Callable[[Function, ScheduledKernel], PrimFunc]
+
+
+def in_versions(function: Function, target: Target, lowered: Lowering) -> PrimFunc:
     """Return the loops of a kernel, in versions where its open sizes ask for them.
 
-    ``lowered(function)`` gives those of one version, ``lowered(function, knobs)`` with the knobs.
+    ``lowered(function, kernel)`` gives those of a version and its schedule.
     """
     if not target.kind.is_cpu:
-        return lowered(function)
+        return lowered(function, schedule_primitive(function, target))
     found = ways_of(function)
     if found is not None and isinstance(found.condition, E.IntImm):
         return in_versions(found.one if found.condition.value else found.other, target, lowered)
@@ -169,24 +176,24 @@ def in_versions(function: Function, target: Target, lowered: Callable[..., PrimF
     return _in_parts(function, target, lowered)
 
 
-def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+def _in_parts(function: Function, target: Target, lowered: Lowering) -> PrimFunc:
+    whole = schedule_primitive(function, target)
     if any(bodies_of(expr) for expr in post_order(function.body)):
-        return lowered(function)  # the kernels inside have versions of their own
+        return lowered(function, whole)  # the kernels inside have versions of their own
     variables = _variables(function)
     if not variables:
-        return lowered(function)
-    whole = schedule_primitive(function, target)
+        return lowered(function, whole)
     table = _table(whole, variables)
     if len(table) > 1:
-        return _cheapest_of(table, function, lowered)
+        return _cheapest_of(table, function, target, lowered)
     found = _size_versions(function, target, whole.anchor, variables)
     if found is None:
-        return lowered(function)
+        return lowered(function, whole)
     variable, versions = found
     made = [
-        _cheapest_of(version.table, version.function, lowered)
+        _cheapest_of(version.table, version.function, target, lowered)
         if len(version.table) > 1
-        else lowered(version.function)
+        else lowered(version.function, version.kernel)
         for version in versions
     ]
     frame = _frame(made[-1], function)
@@ -217,10 +224,10 @@ def _table(made: ScheduledKernel, variables: Sequence[E.Var]) -> Sequence[SizedK
 
 
 def _cheapest_of(
-    table: Sequence[SizedKnobs], function: Function, lowered: Callable[..., PrimFunc]
+    table: Sequence[SizedKnobs], function: Function, target: Target, lowered: Lowering
 ) -> PrimFunc:
     """Return a kernel with a schedule for each of the knobs, of which the cheapest runs."""
-    made = [lowered(function, entry.knobs) for entry in table]
+    made = [lowered(function, schedule_primitive(function, target, e.knobs)) for e in table]
     frame = _frame(made[-1], function)
     bodies = [_moved(f, frame, {}) for f in made]
     body = bodies[-1]
