@@ -86,16 +86,20 @@ def size_versions(function: Function, target: Target) -> tuple[E.Var, list[Versi
     variables = _variables(function)
     if not variables:
         return None
-    return _size_versions(function, target, schedule_primitive(function, target).anchor, variables)
+    whole = schedule_primitive(function, target)
+    return _size_versions(function, target, whole, variables)
 
 
 def _size_versions(
-    function: Function, target: Target, anchor: str, variables: Sequence[E.Var]
+    function: Function, target: Target, whole: ScheduledKernel, variables: Sequence[E.Var]
 ) -> tuple[E.Var, list[Version]] | None:
-    if op_registry.get(anchor).pattern <= OpPattern.INJECTIVE:
+    if op_registry.get(whole.anchor).pattern <= OpPattern.INJECTIVE:
         return None
+    table = _table(whole, variables)
     for variable in variables:
-        found = _versions(function, target, variable)
+        dim = SymbolDim(variable)
+        every = Version(dim.low, dim.high, variable, function, whole, table)
+        found = _versions(every, target, variable)
         if len(found) > 1:
             return variable, found
     return None
@@ -112,15 +116,15 @@ def _variables(function: Function) -> list[E.Var]:
     return list(found)
 
 
-def _versions(function: Function, target: Target, variable: E.Var) -> list[Version]:
-    dim = SymbolDim(variable)
-    parts = _parts(dim.low, dim.high)
+def _versions(every: Version, target: Target, variable: E.Var) -> list[Version]:
+    """Return the versions that the parts of a range need; `every` is that of the whole range."""
+    function = every.function
+    parts = _parts(every.low, every.high)
     ends = {part: _version(function, target, variable, *part) for part in (parts[0], parts[-1])}
     first, last = ends[parts[0]], ends[parts[-1]]
-    if first.is_like(last):  # tiles grow with a size: what is alike at both ends is so between them
-        whole = _version(function, target, variable, dim.low, dim.high)
-        if whole.is_like(first):
-            return [whole]
+    # Tiles grow with a size: what is alike at both ends is so between them.
+    if first.is_like(last) and every.is_like(first):
+        return [every]
     found: list[Version] = []
     for low, high in parts:
         made = ends.get((low, high)) or _version(function, target, variable, low, high)
@@ -186,7 +190,7 @@ def _in_parts(function: Function, target: Target, lowered: Lowering) -> PrimFunc
     table = _table(whole, variables)
     if len(table) > 1:
         return _cheapest_of(table, function, target, lowered)
-    found = _size_versions(function, target, whole.anchor, variables)
+    found = _size_versions(function, target, whole, variables)
     if found is None:
         return lowered(function, whole)
     variable, versions = found
