@@ -119,7 +119,7 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
 
 
 def _formula_made(
-    make: Callable[[Any, Any], Any], swapped: bool, dim: SymbolDim, other: Extent
+    make: Callable[[Any, Any], Any], swapped: bool, dim: SymbolDim, other: Any
 ) -> Any:
     mine, given = dim.formula, ops.as_expr(other, dim.formula.dtype)
     return dim_of(make(given, mine) if swapped else make(mine, given))
