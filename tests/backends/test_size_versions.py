@@ -167,7 +167,7 @@ def test_a_kernel_on_a_device_with_threads_stays_one():
     assert size_versions(function, TARGET) is not None
     requested = []
 
-    def lowered(part):
+    def lowered(part, _kernel):
         requested.append(part)
         return lower_kernel("f", part, TARGET)
 
@@ -184,7 +184,7 @@ def test_versions_share_the_arguments_and_the_size_of_the_kernel():
     function = product(Dim("n", 1, 8))
     own = set()
 
-    def lowered(part):
+    def lowered(part, _kernel):
         """Return loops that also read an argument through a view, and by its pointer."""
         func = lower_kernel("f", part, TARGET)
         buffers = [buffer for _, buffer in func.buffer_map]
@@ -260,9 +260,9 @@ def test_a_kernel_takes_the_cheapest_knobs_of_several():
     assert 1 < len({str(entry.knobs) for entry in table}) == len(table)
     seen = []
 
-    def lowered(part, knobs=None):
-        seen.append(knobs)
-        return lower_kernel("f", winograd(1) if knobs is None else part, TARGET)
+    def lowered(part, kernel):
+        seen.append(kernel.choice.knobs)
+        return lower_kernel("f", part, TARGET)
 
     loops = in_versions(function, TARGET, lowered)
     assert seen == [entry.knobs for entry in table]

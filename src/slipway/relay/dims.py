@@ -16,6 +16,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
@@ -94,6 +95,8 @@ class OpenDim:
 
 
 def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+    made = lru_cache(4096)(partial(_formula_made, make, swapped))  # types ask the same many times
+
     def compute(self: SymbolDim, other: Any) -> Any:
         if not isinstance(other, int | SymbolDim):
             return self._unknown() if isinstance(other, float | OpenDim) else NotImplemented
@@ -110,10 +113,16 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
                 f"{other} beside the open dimension {self}: sizes that are open are counted with "
                 f"{self.formula.dtype}"
             )
-        mine, given = self.formula, ops.as_expr(other, self.formula.dtype)
-        return dim_of(make(given, mine) if swapped else make(mine, given))
+        return made(self, other)
 
     return compute
+
+
+def _formula_made(
+    make: Callable[[Any, Any], Any], swapped: bool, dim: SymbolDim, other: Any
+) -> Any:
+    mine, given = dim.formula, ops.as_expr(other, dim.formula.dtype)
+    return dim_of(make(given, mine) if swapped else make(mine, given))
 
 
 def _is_beyond(formula: PrimExpr, value: int) -> bool:
