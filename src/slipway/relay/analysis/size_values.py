@@ -224,13 +224,15 @@ def _formula(value: Any) -> Any:
     return value.formula if isinstance(value, SymbolDim) else ops.as_expr(_whole(value), "int32")
 
 
-def _extreme(make: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Any:
+def _choice(
+    make: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
     def choose(a: Any, b: Any) -> Any:
         if not is_open(a) and not is_open(b):
             return plain(a, b)
         return dim_of(make(_formula(a), _formula(b)))
 
-    return _of_elements(choose)
+    return choose
 
 
 def _numbers(function: Callable[[Any, Any], Any]) -> Any:
@@ -278,10 +280,19 @@ def _cast(call: Call, data: Known) -> Known:
     return np.frompyfunc(_truncated, 1, 1)(data)  # type: ignore[no-any-return]
 
 
-def _product(call: Call, data: Known) -> Any:
-    axes = call.attrs.axis
-    axis = None if axis_is_all(axes) else tuple(axes)
-    return np.prod(data, axis=axis, keepdims=bool(call.attrs.keepdims))
+def _reduced(function: Any) -> Callable[[Call, Known], Any]:
+    """A reduction by a function of two elements."""
+
+    def reduce(call: Call, data: Known) -> Any:
+        axes = call.attrs.axis
+        axis = tuple(range(data.ndim)) if axis_is_all(axes) else tuple(axes)
+        return function.reduce(data, axis=axis, keepdims=bool(call.attrs.keepdims))
+
+    return reduce
+
+
+def _extremes(make: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Any:
+    return _reduced(np.frompyfunc(_choice(make, plain), 2, 1))
 
 
 def axis_is_all(axes: Any) -> bool:
@@ -294,7 +305,8 @@ def _reshape(call: Call, data: Known) -> Known:
 
 
 _RULES: dict[str, Callable[..., Any]] = {
-    "take": _take, "strided_slice": _slice, "cast": _cast, "prod": _product,
+    "take": _take, "strided_slice": _slice, "cast": _cast, "prod": _reduced(np.multiply),
+    "min": _extremes(ops.minimum, min), "max": _extremes(ops.maximum, max),
     "transpose": lambda call, data: np.transpose(data, call.attrs.axes or None),
     "reverse": lambda call, data: np.flip(data, call.attrs.axis),
     "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
@@ -306,7 +318,8 @@ _RULES: dict[str, Callable[..., Any]] = {
     "floor_mod": _numbers(operator.mod),
     "floor": _rounded(_Part.floor, np.floor), "ceil": _rounded(_Part.ceil, np.ceil),
     "negative": _of_elements(lambda a: -a),
-    "minimum": _extreme(ops.minimum, min), "maximum": _extreme(ops.maximum, max),
+    "minimum": _of_elements(_choice(ops.minimum, min)),
+    "maximum": _of_elements(_choice(ops.maximum, max)),
     "equal": _of_elements(_equal), "not_equal": _of_elements(lambda a, b: not _equal(a, b)),
     "less": _of_elements(lambda a, b: bool(a < b)),
     "less_equal": _of_elements(lambda a, b: bool(a <= b)),
