@@ -2,7 +2,8 @@
 
 A panel is what a few blocks of output channels multiply by in a stretch of the sum.  Its lines come
 from memory while the first tile waits, and lie in the cache for all tiles after it.  So each tile
-prefetches an equal share of the next panel while it works on this one.
+prefetches an equal share of the next panel while it works on this one: into the second-level cache,
+since the panel that is read fills the first, which has few places for lines that are on their way.
 """
 
 from __future__ import annotations
@@ -65,4 +66,4 @@ def prefetch_next(
     tiles = usual(at.tiles)
     first = te.floordiv(at.tile * at.steps + at.step, tiles)
     for more in range(-(-steps.at_once // tiles)):
-        stage.prefetch_at(kernel, steps.asking, position(first + more))
+        stage.prefetch_at(kernel, steps.asking, position(first + more), level=2)
