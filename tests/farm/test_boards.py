@@ -12,7 +12,7 @@ import pytest
 
 import slipway as tvm
 from slipway import rpc, te
-from slipway.errors import ExecutionError, RPCError
+from slipway.errors import RPCError, TargetError
 from slipway.farm import boards, virtual
 from slipway.micro.board import find_board
 from slipway.micro.board_tools import missing_for
@@ -163,7 +163,7 @@ def test_down_in_the_middle_of_a_session_after_the_tracker_was_killed(tmp_path):
 
 
 def test_a_core_without_a_board_is_told(tmp_path):
-    with pytest.raises(ExecutionError, match=r"cortex-m0: QEMU has no board .* cortex-m4"):
+    with pytest.raises(TargetError, match=r"cortex-m0: QEMU has no board .* cortex-m4"):
         virtual.up(["cortex-m0"], 1, 0, None, tmp_path / "farm")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ArgumentValueError, SlipwayError, TargetError, did_you_mean
+from slipway.errors import ArgumentValueError, FileError, TargetError, did_you_mean
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
@@ -143,16 +143,16 @@ class Board:
 
 def _read(path: Path) -> Board:
     if not path.is_file():
-        raise SlipwayError(f"there is no file {path}; it would describe a board")
+        raise FileError(f"there is no file {path}; it would describe a board")
     board = _parse(path)
     for name in ("FLASH", "RAM"):
         if all(m.name != name for m in board.memories):
-            raise SlipwayError(f"{path}: a board needs a memory {name}; see the files in {DEVICES}")
+            raise FileError(f"{path}: a board needs a memory {name}; see the files in {DEVICES}")
     parts = [("startup", board.startup), ("uart", board.uart.kind)]
     for prefix, value in [*parts, *([("timer", board.timer)] if board.timer else [])]:
         known = sorted(p.stem.removeprefix(f"{prefix}_") for p in _SOURCES.glob(f"{prefix}_*.c"))
         if value not in known:
-            raise SlipwayError(
+            raise FileError(
                 f"{path}: there is no {prefix} {value!r}; there are {', '.join(known)}."
                 + did_you_mean(value, known)
             )
@@ -194,7 +194,7 @@ def _parse(path: Path) -> Board:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise SlipwayError(
+        raise FileError(
             f"{path} does not describe a board: {reason}; see the files in {DEVICES}"
         ) from error
 
