@@ -309,7 +309,7 @@ def _listed_once(torch: Any) -> Iterator[None]:
 
     A decomposition enters no operators; torch, which cannot know that, lists them 52 times.
     """
-    utils = getattr(getattr(torch, "_export", None), "utils", None)
+    utils: Any = getattr(getattr(torch, "_export", None), "utils", None)
     if not hasattr(utils, "_materialize_cpp_cia_ops"):  # another version's torch
         yield
         return
