@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import io
 import logging
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+<<<<<<< HEAD
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+=======
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+>>>>>>> Y
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +48,8 @@ DATA_DEPENDENT = (
     "GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException",
     "data-dependent", "data dependent", "unbacked",
 )  # fmt: skip
+
+_LISTING = threading.RLock()  # held while torch lists its operators once
 
 InputInfos = Sequence[Any] | Mapping[str, Any] | None
 Info = tuple[str, tuple[int, ...], str]
@@ -285,18 +293,38 @@ def _fixed(torch: Any, program: Any, inputs: Mapping[str, Any], infos: Sequence[
 def _decomposed(torch: Any, program: Any) -> Any:
     """Rewrite operators without a converter into smaller ones; those with one stay whole."""
     served = load_converters()
-    table = torch.export.default_decompositions()
-    for overload in list(table):
-        space, _, name = overload._schema.name.partition("::")
-        if (name if space == "aten" else f"{space}::{name}") in served:
-            table.pop(overload)
-    try:
-        with _quiet(), _apart(torch):
-            return program.run_decompositions(table)
-    except Exception as error:
-        raise ModelError(
-            f"torch cannot decompose the program into ATen operators: {_reason(error)}"
-        ) from error
+    with _listed_once(torch):
+        table = torch.export.default_decompositions()
+        for overload in list(table):
+            space, _, name = overload._schema.name.partition("::")
+            if (name if space == "aten" else f"{space}::{name}") in served:
+                table.pop(overload)
+        try:
+            with _quiet(), _apart(torch):
+                return program.run_decompositions(table)
+        except Exception as error:
+            raise ModelError(
+                f"torch cannot decompose the program into ATen operators: {_reason(error)}"
+            ) from error
+
+
+@contextmanager
+def _listed_once(torch: Any) -> Iterator[None]:
+    """Let torch list its composite operators once, and not again for each of its namespaces.
+
+    A decomposition enters no operators; torch, which cannot know that, lists them 52 times.
+    """
+    utils: Any = getattr(getattr(torch, "_export", None), "utils", None)
+    if not hasattr(utils, "_materialize_cpp_cia_ops"):  # another version's torch
+        yield
+        return
+    with _LISTING:
+        listing = utils._materialize_cpp_cia_ops
+        utils._materialize_cpp_cia_ops = cache(listing)
+        try:
+            yield
+        finally:
+            utils._materialize_cpp_cia_ops = listing
 
 
 def _reason(error: Exception) -> str:
