@@ -10,12 +10,8 @@ import logging
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-<<<<<<< HEAD
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
-=======
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
->>>>>>> Y
 from pathlib import Path
 from typing import Any
 
