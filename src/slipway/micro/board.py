@@ -159,7 +159,7 @@ def _read(path: Path) -> Board:
                 + did_you_mean(value, known)
             )
     if board.uart.interrupt >= 0 and not _can_sleep(board.uart.kind):
-        raise SlipwayError(
+        raise FileError(
             f"{path}: the driver {board.uart.kind!r} does not sleep until an interrupt; leave "
             "uart.interrupt out, and it asks for each byte"
         )
