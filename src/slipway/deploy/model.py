@@ -22,8 +22,7 @@ from slipway.deploy.tensors import (
     named_inputs,
     specs_of,
 )
-from slipway.errors import ExecutionError
-from slipway.rpc.checks import whole
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
@@ -338,4 +337,9 @@ class Model:
 
 def _counts(number: int, repeat: int) -> tuple[int, int]:
     """Return how many runs are timed together, and how often."""
-    return whole(number, "number", 1, MAX_RUNS), whole(repeat, "repeat", 1, MAX_RUNS)
+    for name, value in (("number", number), ("repeat", repeat)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ArgumentTypeError(f"{name} is a count of runs, and no {type(value).__name__}.")
+        if not 1 <= value <= MAX_RUNS:
+            raise ArgumentValueError(f"{name}={value} is not from 1 to {MAX_RUNS}.")
+    return int(number), int(repeat)
