@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import shutil
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -339,7 +340,7 @@ def _counts(number: int, repeat: int) -> tuple[int, int]:
     """Return how many runs are timed together, and how often."""
     for name, value in (("number", number), ("repeat", repeat)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise ArgumentTypeError(f"{name} is a count of runs, and no {type(value).__name__}.")
+            raise ArgumentTypeError(f"{name}={reprlib.repr(value)} is no whole number.")
         if not 1 <= value <= MAX_RUNS:
             raise ArgumentValueError(f"{name}={value} is not from 1 to {MAX_RUNS}.")
     return int(number), int(repeat)
