@@ -9,6 +9,7 @@ import slipway as tvm
 from slipway import autotvm, relay, rpc, te
 from slipway.errors import CodegenError, TuningError
 from slipway.tuning import build as tuning_build
+from slipway.tuning.session import MeasuringSession
 
 
 @autotvm.template("test/matmul")
