@@ -53,8 +53,9 @@ class BlockCosts:
             over = min(over, 1) if isinstance(over, int) else ops.minimum(over, 1)
             return each + over * held * self._moving + UNIT * costs.winograd_tiles // 4
 
-        if whole:
-            return sum(self.target.core_counts) * block(rows)
+        if whole:  # the cores share the output channels
+            tasks = _ceil(self.chunks, tile.vectors)
+            return sum(_ceil(tasks, n) * n for n in self.target.core_counts) * block(rows) // tasks
         # One core takes as much less as the last block has rows less.
         parts, each = _ceil(rows, block_rows), block(block_rows)
         less = each - block(rows - (parts - 1) * block_rows)
