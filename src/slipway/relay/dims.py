@@ -16,6 +16,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
@@ -230,6 +231,15 @@ class SymbolDim(OpenDim):
         """What the dimension is made of: its formula."""
         return (self.formula,)
 
+    def _unknown(self, *other: Any) -> NoReturn:
+        raise TypeInferenceError(
+            f"the size of the open dimension {self} is needed here, with {described([self])}: give "
+            "the input a fixed shape"
+        )
+
+    __int__ = __index__ = __float__ = __round__ = _unknown
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _unknown
+
     def __neg__(self) -> Any:
         return 0 - self
 
@@ -416,6 +426,21 @@ def at(extent: Extent, sizes: Mapping[Any, int]) -> int:
         raise TypeInferenceError(f"the size of {missing[0]} is needed for {extent}")
     values = {v: ops.const(sizes[v], v.dtype) for v in extent.variables}
     return int(Analyzer().simplify(substitute(extent.formula, values)))
+
+
+def scaled(extent: Extent, factor: float) -> Any:
+    """Return an extent times a factor, rounded down; an open one takes factors that are fractions.
+
+    Raises TypeInferenceError for another factor.
+    """
+    if not isinstance(extent, SymbolDim):
+        return int(extent * factor)
+    exact = Fraction(factor)
+    if exact.denominator > 1 << 10:
+        raise TypeInferenceError(
+            f"it scales the open size {extent} by {factor}, which is no fraction"
+        )
+    return extent * exact.numerator // exact.denominator
 
 
 def usual(extent: Extent) -> int:

@@ -57,7 +57,7 @@ class SizeValues:
 
     def of(self, expr: Any) -> Known | None:
         """Return the elements of a tensor; None where one depends on data."""
-        if not _is_small(expr):
+        if not is_small(expr):
             return None
         for each in post_order_by([expr], _below, known=self.known):
             self.enter(each, _elements(each, self.known))
@@ -68,7 +68,7 @@ class SizeValues:
 
     def settled(self, expr: Expr) -> Expr:
         """Return the constant that an expression is where all its elements are numbers."""
-        if isinstance(expr, Constant) or not _is_small(expr):
+        if isinstance(expr, Constant) or not is_small(expr):
             return expr
         found = self.of(expr)
         if found is None or any(is_open(v) for v in found.flat):
@@ -83,7 +83,8 @@ def _objects(values: Sequence[Any]) -> Known:
     return made
 
 
-def _is_small(expr: Any) -> bool:
+def is_small(expr: Any) -> bool:
+    """Return whether an expression is a tensor that may be one of sizes."""
     type_ = getattr(expr, "type", None)
     return (
         isinstance(type_, TensorType)
@@ -98,7 +99,7 @@ def _below(expr: Expr) -> Sequence[Expr]:
     if isinstance(expr, Tuple | TupleGetItem):
         return children(expr)
     if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _RULES:
-        return [a for a in expr.args if isinstance(a, Tuple) or _is_small(a)]
+        return [a for a in expr.args if isinstance(a, Tuple) or is_small(a)]
     return ()
 
 
@@ -304,15 +305,18 @@ def _reshape(call: Call, data: Known) -> Known:
     return data.reshape(call.tensor_type.shape)
 
 
-_RULES: dict[str, Callable[..., Any]] = {
-    "take": _take, "strided_slice": _slice, "cast": _cast, "prod": _reduced(np.multiply),
-    "min": _extremes(ops.minimum, min), "max": _extremes(ops.maximum, max),
+MOVES: dict[str, Callable[..., Any]] = {  # of elements that stay what they are
+    "take": _take, "strided_slice": _slice,
     "transpose": lambda call, data: np.transpose(data, call.attrs.axes or None),
     "reverse": lambda call, data: np.flip(data, call.attrs.axis),
     "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
     "split": lambda call, data: np.split(data, call.attrs.indices, call.attrs.axis),
     "concatenate": lambda call, parts: np.concatenate(parts, call.attrs.axis),
     "stack": lambda call, parts: np.stack(parts, call.attrs.axis),
+}  # fmt: skip
+_RULES: dict[str, Callable[..., Any]] = {
+    **MOVES, "cast": _cast, "prod": _reduced(np.multiply),
+    "min": _extremes(ops.minimum, min), "max": _extremes(ops.maximum, max),
     "add": _numbers(operator.add), "subtract": _numbers(operator.sub),
     "multiply": _numbers(operator.mul), "divide": _divided, "floor_divide": _divided,
     "floor_mod": _numbers(operator.mod),
