@@ -24,7 +24,7 @@ class Costs:
     - `ahead_bytes`: how far ahead of its use a panel of weights is prefetched.
     - `l2_share`: the part of the second-level cache that data may fill.
     - `streamed_positions`: up to so many positions of an image, a convolution waits for its
-      weights unless they are prefetched.
+      weights unless they are prefetched; `waiting_positions`: up to so many, for short ones too.
     - `panel_positions`, `task_rows`: what the start of a part takes in its own work: positions for
       the first reading of a panel of weights, rows of an image for those it reads again.
 
@@ -96,6 +96,7 @@ class Costs:
     ahead_bytes: int = 2048
     l2_share: float = 0.8
     streamed_positions: int = 100
+    waiting_positions: int = 28
     panel_positions: int = 5
     task_rows: int = 1
 
