@@ -84,6 +84,8 @@ class Costs:
     - `pair_products`: of each position of an image with fewer than four channels, that outweigh
       packing it for instructions on pairs.
     - `pair_columns`: from so many columns on, packing a right matrix in pairs pays.
+    - `paired_score_rows`: from so many queries and keys on, an attention in bfloat16 is faster in
+      its parts, whose products take pairs; `paired_scores`: up to so many, which leave the caches.
     - `subpixel_gain`: the part of the products of one convolution for all remainders of a
       transposed one, up to which one for each is chosen.
     - `subpixel_filling`: so many times the taps of a transposed convolution, zeros included, may be
@@ -146,6 +148,8 @@ class Costs:
 
     pair_products: int = 900
     pair_columns: int = 16
+    paired_score_rows: int = 64
+    paired_scores: int = 1 << 23
     subpixel_gain: float = 0.85
     subpixel_filling: float = 8
 
