@@ -147,8 +147,8 @@ class _Replay:
             tensor, axis, text, *axes = arguments
             positions, named, *level = load_json(text)  # older ones have no level
             given = {var: axis.var for var, axis in zip(named, axes, strict=True)}
-            moved = [substitute(p, given) for p in positions]
-            self.stage(number).prefetch_at(tensor, axis, moved, *level)
+            indices = [substitute(p, given) for p in positions]
+            self.stage(number).prefetch_at(tensor, axis, indices, *level)
         elif name == "tensorize":
             axis, intrin = arguments
             if intrin not in self.intrinsics:

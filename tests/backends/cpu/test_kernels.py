@@ -220,6 +220,16 @@ def test_weights_are_streamed_in_the_order_in_which_they_lie(size, window, in_or
     assert products == (["o.outer", "ko"] if in_order else ["o.outer"])  # inside that of the copy
 
 
+@pytest.mark.parametrize(
+    ("size", "chunks", "streamed"), [(5, 16, True), (5, 8, False), (6, 16, False)]
+)
+def test_a_tile_or_two_wait_for_short_kernels_too(size, chunks, streamed):
+    weight = var("w", 16, chunks, 1, 1, 8, 8)
+    conv = relay.nn.contrib_conv2d_nchwc(var("x", 1, chunks, size, size, 8), weight, 1, 0)
+    found = run(conv, TARGETS[1])
+    assert found == f"conv2d_nchwc.{'streamed' if streamed else 'direct'}"
+
+
 @pytest.mark.parametrize("words", ["wasm32", "x86_64-linux-gnu -mcpu=x86-64"])
 def test_short_vectors_do_not_wait_for_weights(words):
     conv = relay.nn.contrib_conv2d_nchwc(

@@ -153,16 +153,21 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """Few positions, and a kernel that the second-level cache does not hold from run to run."""
+    """Few positions, and a kernel that the second-level cache does not hold from run to run.
+
+    The kernels of all layers pass through that cache.  A short one comes from beyond it, too, and
+    one or two tiles of positions wait for all of it.
+    """
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
     positions = prod(data.shape[2:4]) // prod(attrs.strides)
     core = target.core
+    waits = positions <= core.costs.waiting_positions
     few = (
         attrs.groups == 1
         and positions <= core.costs.streamed_positions
-        and 4 * prod(kernel.shape) >= core.l2_bytes
+        and 4 * prod(kernel.shape) >= (core.l2_bytes // 8 if waits else core.l2_bytes)
     )
     return few and target.vector_bits > 128  # short vectors take longer than memory
 
