@@ -236,7 +236,7 @@ static vk_object open_cache(const slw_vulkan_device *device, const kernel_key *k
   void *kept = slw_device_store_read(key->words, &size_bytes);
   info.kept = kept;
   info.size_bytes = (kept != NULL) ? size_bytes : 0U;
-  *is_new = kept == NULL;
+  *is_new = kept == NULL && slw_device_store_keeps();
   if (slw_vk.CreatePipelineCache(device->device, &info, NULL, &made) != VK_SUCCESS) {
     made = 0; /* kernels are compiled without one */
   }
