@@ -211,17 +211,17 @@ class Model:
         """Measure each operator where the model runs; inputs that are not given are random."""
         from slipway.inspect.profile import profile_model
 
-        counts = _counts(number, repeat)
+        number, repeat = _count(number, "number"), _count(repeat, "repeat")
         self._fill(inputs, named)
-        return profile_model(self.executor, self._metadata, **counts)
+        return profile_model(self.executor, self._metadata, number=number, repeat=repeat)
 
     def benchmark(
         self, *inputs: Any, number: int = 10, repeat: int = 5, **named: Any
     ) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
-        counts = _counts(number, repeat)
+        number, repeat = _count(number, "number"), _count(repeat, "repeat")
         self._fill(inputs, named)
-        return self.executor.benchmark(self._devices.main, **counts)
+        return self.executor.benchmark(self._devices.main, number=number, repeat=repeat)
 
     def _fill(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> None:
         others = random_inputs(self.inputs, seed=0)
@@ -336,9 +336,5 @@ class Model:
         return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
 
 
-def _counts(number: int, repeat: int) -> dict[str, int]:
-    """Return how many runs are timed together, and how often."""
-    return {
-        "number": whole(number, "number", 1, MAX_RUNS),
-        "repeat": whole(repeat, "repeat", 1, MAX_RUNS),
-    }
+def _count(runs: int, what: str) -> int:
+    return whole(runs, what, 1, MAX_RUNS)
