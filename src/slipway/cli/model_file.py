@@ -137,6 +137,13 @@ def need_file(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
+def need_model(path: Path, model_format: str | None = None) -> None:
+    """Raise what `format_of` does for a folder, and the system's error for what is not there."""
+    path.stat()
+    if path.is_dir():
+        format_of(path, model_format, ADVICE)
+
+
 def check_module_name(name: str | None) -> None:
     """Raise OptionError for a name that cannot be a part of names in C."""
     from slipway.codegen.names import is_symbol
