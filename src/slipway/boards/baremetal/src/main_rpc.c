@@ -18,7 +18,7 @@
 static int port_get(void *context) {
   int byte = board_uart_get();
   (void)context;
-#if BOARD_UART_INTERRUPT >= 0
+#ifdef BOARD_UART_INTERRUPT
   if (byte < 0) {
     board_uart_wait();
     byte = board_uart_get();

@@ -24,7 +24,7 @@ int board_uart_get(void) {
   return (UART[STATE] & RECEIVE_FULL) != 0u ? (int)(UART[DATA] & 0xFFu) : -1;
 }
 
-#if BOARD_UART_INTERRUPT >= 0
+#ifdef BOARD_UART_INTERRUPT
 #define NVIC(offset) (((volatile uint32_t *)(0xE000E100u + (offset)))[BOARD_UART_INTERRUPT / 32])
 enum { ENABLE = 0, DISABLE = 0x80, FORGET = 0x180 };
 

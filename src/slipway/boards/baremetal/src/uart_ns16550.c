@@ -20,7 +20,7 @@ int board_uart_get(void) {
   return (UART[LINE_STATUS] & DATA_READY) != 0u ? (int)UART[DATA] : -1;
 }
 
-#if BOARD_UART_INTERRUPT >= 0
+#ifdef BOARD_UART_INTERRUPT
 #define PLIC(offset) (*(volatile uint32_t *)(uintptr_t)(BOARD_UART_CONTROLLER + (offset)))
 enum { PRIORITY = 4 * BOARD_UART_INTERRUPT, ENABLE = 0x2000 + BOARD_UART_INTERRUPT / 32 * 4 };
 enum { THRESHOLD = 0x200000, CLAIM = 0x200004 }; /* of the first core's machine mode */
