@@ -121,7 +121,8 @@ def test_a_search_finds_the_same_with_several_processes(task, pool, tmp_path, mo
 
     def times(self, functions, rounds):
         assert all(f.path.exists() for f in functions.values())
-        assert len(self.results(next(iter(functions.values())))) == 1  # it can be loaded and run
+        results = next(self.results(next(iter(functions.values()))))
+        assert len(results) == 1  # it can be loaded and run
         return {c: [1e-3 * (1 + hash_of(c) % 100)] * rounds for c in functions}
 
     monkeypatch.setattr(MeasuringSession, "times", times)
