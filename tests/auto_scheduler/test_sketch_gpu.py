@@ -7,6 +7,7 @@ import pytest
 
 import slipway as tvm
 from slipway import auto_scheduler, autotvm, te, topi
+from slipway.errors import TuningError
 
 RNG = np.random.default_rng(3)
 needs_opencl = pytest.mark.skipif(
@@ -94,6 +95,9 @@ def test_a_search_in_threads_finds_what_is_right(tmp_path):
             num_measure_trials=6, measure_callbacks=[auto_scheduler.RecordToFile(log)], verbose=0
         )
     )
+    assert "__kernel " in task.print_best(log, print_mode="cuda")
+    with pytest.raises(TuningError, match="neither 'schedule' nor"):
+        task.print_best(log, print_mode="c")
     values = values_of(task.compute_dag.tensors)
     found = result(*task.apply_best(log), "opencl", values)
     a, b, c, _ = values

@@ -37,7 +37,7 @@ from slipway.auto_scheduler.workload_registry import (
 from slipway.autotvm.measure import MeasureOption
 from slipway.autotvm.task.kernel import KernelTask
 from slipway.backends.backend import compile_target
-from slipway.compiler.driver import lower
+from slipway.compiler.driver import build, lower
 from slipway.errors import SlipwayError, TuningError
 from slipway.relay.text.printer import astext
 from slipway.runtime.ndarray import NDArray, array
@@ -272,12 +272,16 @@ class SearchTask(ScheduledTask):
         return self.compute_dag.apply_steps_from_state(self._best(log_file))
 
     def print_best(self, log_file: str | Path, print_mode: str = "schedule") -> str:
-        """Return the best of a log as Python that makes its schedule."""
-        if print_mode != "schedule":
+        """Return the best of a log as Python that makes its schedule; "cuda": a GPU's source."""
+        if print_mode == "schedule":
+            return self.compute_dag.print_python_code_from_state(self._best(log_file))
+        if print_mode != "cuda" or self.target.kind.is_cpu:
             raise TuningError(
-                f"print_mode {print_mode!r} is not 'schedule', which is for processors"
+                f"print_mode {print_mode!r} is neither 'schedule' nor, for GPUs, 'cuda': the "
+                "source of the kernels, in the target's language"
             )
-        return self.compute_dag.print_python_code_from_state(self._best(log_file))
+        library = build(*self.apply_best(log_file), target=self.target)
+        return str(library.imported_modules[0].get_source())
 
     def _best(self, log_file: str | Path) -> StateObject:
         found = best_of(load_records(log_file), self.workload_key, self.target)

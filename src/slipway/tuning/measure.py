@@ -7,6 +7,7 @@ over the default's in the same round: it holds from batch to batch and day to da
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -170,8 +171,6 @@ class Bench:
         while self._sessions:
             self._sessions.pop().close()
 
-    # One batch.
-
     def measure(
         self, candidates: Sequence[Candidate], rounds: int = 0, together: bool = False
     ) -> list[Measured]:
@@ -185,10 +184,14 @@ class Bench:
         default = self._default
         batch = [default, *(c for c in candidates if c != default)]
         built = self._built(batch, together)
+        if default not in built.functions:  # the seconds for a candidate may be too few here
+            found_late = Builder(math.inf).build(self.subject, [default], self._path(), True)
+            built.functions |= found_late.functions
         if default not in built.functions:
             raise SlipwayError(f"the default choice of {self.task}: {built.errors[default]}")
         self._reference = built.functions[default]
-        found = [Measured(c, kind="build", error=text) for c, text in built.errors.items()]
+        errors = {c: text for c, text in built.errors.items() if c not in built.functions}
+        found = [Measured(c, kind="build", error=text) for c, text in errors.items()]
         shares = self._shares([c for c in built.functions if c != default], together)
         with ThreadPoolExecutor(len(shares)) as pool:
             measured = list(
@@ -212,9 +215,11 @@ class Bench:
         return default
 
     def _built(self, candidates: Sequence[Candidate], together: bool) -> BuiltBatch:
+        return self.builder.build(self.subject, candidates, self._path(), together)
+
+    def _path(self) -> Path:
         self._number += 1
-        path = self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
-        return self.builder.build(self.subject, candidates, path, together)
+        return self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
 
     def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[SharedWork]:
         """Share candidates among the sessions that there are, and those that are free."""
@@ -255,8 +260,6 @@ class Bench:
         if all(m.kind == "run" for m in found):  # no candidate is at fault
             found[0].error = error_text(error)  # what was said first says why
         return found
-
-    # Numbers.
 
     def verify(self, candidate: Candidate) -> str:
         """Return how a candidate's results on the device differ from the reference's; "" if not.
@@ -302,8 +305,6 @@ class Bench:
             return self._sessions[0].condition(self._reference)
         except RPCError:
             return Condition()
-
-    # Sessions.
 
     def _open(self) -> MeasuringSession:
         """Return the first session; TuningError when there is none to be had."""
