@@ -296,3 +296,60 @@ def test_what_is_not_imported_is_told():
 
     with pytest.raises(ModelError, match=r"writes in place \(aten::add_\)"):
         relay.frontend.from_pytorch(torch.jit.script(Written()), [("x", (4, 6))])
+
+
+class Masked(torch.nn.Module):
+    """An encoder with a mask of one kind, which a trace keeps as torch's fused layers."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options)
+        self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.kind = kind
+
+    def forward(self, x, mask):
+        return self.encoder(x, **{self.kind: mask})
+
+
+def traced_without_check(module, *inputs):
+    with torch.no_grad():
+        return torch.jit.trace(module.eval(), inputs, check_trace=False)
+
+
+HIDDEN = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], dtype=torch.bool)
+CAUSAL = torch.triu(torch.ones(5, 5), 1).bool()
+
+
+@pytest.mark.parametrize(
+    ("kind", "mask", "options"),
+    [
+        ("src_key_padding_mask", HIDDEN, {}),
+        ("mask", CAUSAL, {"activation": "gelu"}),
+        ("mask", CAUSAL, {"norm_first": True}),
+    ],
+)
+def test_fused_layers_of_an_encoder(kind, mask, options):
+    torch.manual_seed(7)
+    x = torch.rand(2, 5, 16)
+    script = traced_without_check(Masked(kind, **options), x, mask)
+    assert "_transformer_encoder_layer_fwd" in str(script.inlined_graph)
+    reads(script, x, mask)
+
+
+@pytest.mark.parametrize("options", [{}, {"need_weights": False}, {"average_attn_weights": False}])
+def test_fused_attention(options):
+    torch.manual_seed(7)
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+
+        def forward(self, x):
+            made, weights = self.attention(x, x, x, **options)
+            return (made, weights) if weights is not None else made
+
+    x = torch.rand(2, 5, 16)
+    script = traced_without_check(Attention(), x)
+    assert "_native_multi_head_attention" in str(script.inlined_graph)
+    reads(script, x)

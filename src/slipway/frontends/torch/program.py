@@ -22,6 +22,7 @@ from slipway.frontends.torch.archive import as_data
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
 from slipway.frontends.torch.open_sizes import ProgramDims
+from slipway.frontends.torch.traced.fast_paths import fast_paths
 from slipway.frontends.torch.traced.quantised import is_quantised, with_integers
 from slipway.frontends.torch.traced.scripted import (
     SCRIPT_DTYPES,
@@ -295,6 +296,7 @@ def _decomposed(torch: Any, program: Any) -> Any:
             space, _, name = overload._schema.name.partition("::")
             if (name if space == "aten" else f"{space}::{name}") in served:
                 table.pop(overload)
+        table.update(fast_paths(torch))
         try:
             with _quiet(), _apart(torch):
                 return program.run_decompositions(table)
