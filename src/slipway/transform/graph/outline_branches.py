@@ -120,14 +120,14 @@ def _counts_by_choice(
     What tells a size in other branches, too, or outside, has its own count: a size has one value.
     """
     found: dict[int, tuple[Call, Expr]] = {}
-    places: dict[Hashable, set[Hashable]] = {}
+    positions: dict[Hashable, set[Hashable]] = {}
     size_of = {id(c): c.attrs.size if is_open(c.attrs.size) else id(c) for c in tellers}
     for call in tellers:
         way = tuple((id(choice), taken) for choice, taken in ways.get(id(call), ()))
-        places.setdefault(size_of[id(call)], set()).add(way)
+        positions.setdefault(size_of[id(call)], set()).add(way)
     made: dict[Hashable, Expr] = {}  # one size that is told twice has one count
     for call in tellers:
-        if id(call) not in ways or len(places[size_of[id(call)]]) > 1:
+        if id(call) not in ways or len(positions[size_of[id(call)]]) > 1:
             continue
         count = call.args[1]
         for choice, is_taken in ways[id(call)]:
