@@ -63,6 +63,97 @@ def detector():
     return mod, params, feeds, by_onnx(model)
 
 
+def by_onnxruntime(model):
+    """Return what runs a model by onnxruntime, outputs as a list."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return lambda feeds: session.run(None, feeds)
+
+
+def scaled_image():
+    """The nodes that scale an image: its shorter side to 12, and the longer one to 24 at most."""
+    return [
+        node("Shape", ["x"], ["shape"]), node("Slice", ["shape", "two", "four"], ["sides"]),
+        node("Cast", ["sides"], ["floats"], to=1),
+        node("ReduceMin", ["floats"], ["short"], keepdims=0),
+        node("ReduceMax", ["floats"], ["long"], keepdims=0),
+        node("Div", ["short_side", "short"], ["by_short"]),
+        node("Div", ["long_side", "long"], ["by_long"]),
+        node("Min", ["by_short", "by_long"], ["scale"]),
+        node("Mul", ["floats", "scale"], ["exact"]), node("Floor", ["exact"], ["whole"]),
+        node("Cast", ["whole"], ["wanted"], to=7), node("Slice", ["shape", "zero", "two"], ["n_c"]),
+        node("Concat", ["n_c", "wanted"], ["sizes"], axis=0),
+        node("Resize", ["x", "", "", "sizes"], ["image"], mode="linear"),
+    ]  # fmt: skip
+
+
+def chosen_boxes():
+    """The nodes that choose boxes by their scores and overlap, or none where no score is high."""
+    none = [node("Constant", [], ["no"], value=helper.make_tensor("no", 7, [0], []))]
+    some = [
+        node("Unsqueeze", ["corners", "zero"], ["batch"]),
+        node("Unsqueeze", ["high", "zero_one"], ["classes"]),
+        node("NonMaxSuppression", ["batch", "classes", "most", "overlap"], ["found"]),
+        node("Slice", ["found", "two", "three", "one"], ["column"]),
+        node("Squeeze", ["column", "one"], ["keep"]),
+    ]
+    branches = {
+        name: helper.make_graph(nodes, name, [], [info(out, TensorProto.INT64, [size])])
+        for name, nodes, out, size in (
+            ("then_branch", none, "no", 0), ("else_branch", some, "keep", "k")
+        )
+    }  # fmt: skip
+    return [
+        node("Conv", ["image", "w"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Sigmoid", ["c"], ["s"]), node("Reshape", ["s", "cells"], ["rows"]),
+        node("Transpose", ["rows"], ["each"], perm=[1, 0]),
+        node("Slice", ["each", "zero", "four", "one"], ["raw"]),
+        node("Gather", ["rows", "fifth"], ["scores"]),
+        node("Greater", ["scores", "low"], ["is_high"]), node("NonZero", ["is_high"], ["at"]),
+        node("Squeeze", ["at", "zero"], ["places"]), node("Gather", ["raw", "places"], ["boxes"]),
+        node("Gather", ["scores", "places"], ["high"]), node("MatMul", ["boxes", "m"], ["turned"]),
+        node("Add", ["turned", "shift"], ["corners"]), node("Shape", ["corners"], ["extents"]),
+        node("ReduceProd", ["extents"], ["number"], keepdims=0),
+        node("Equal", ["number", "nothing"], ["is_none"]),
+        node("If", ["is_none"], ["kept"], **branches),
+    ]  # fmt: skip
+
+
+def two_stages():
+    """As Faster R-CNN: an image scaled in floats, boxes or none, and a network on each box."""
+    weights = {
+        "w": RNG.standard_normal((6, 3, 3, 3)).astype(np.float32) * 0.4,
+        "two": np.int64([2]), "three": np.int64([3]), "four": np.int64([4]), "one": np.int64([1]),
+        "zero": np.int64([0]), "zero_one": np.int64([0, 1]), "fifth": np.int64(4),
+        "nothing": np.int64(0), "cells": np.int64([6, -1]), "most": np.int64([50]),
+        "overlap": np.float32([0.4]), "low": np.float32(0.6), "short_side": np.float32(12),
+        "long_side": np.float32(24), "shift": np.float32([0, 0, 1, 1]),
+        "m": np.float32([[10, 0, 10, 0], [0, 10, 0, 10], [0, 0, 8, 0], [0, 0, 0, 8]]),
+        "dense": RNG.standard_normal((24, 3)).astype(np.float32),
+    }  # fmt: skip
+    nodes = [
+        *scaled_image(), *chosen_boxes(), node("Slice", ["kept", "zero", "four"], ["few"]),
+        node("Gather", ["corners", "few"], ["best"]), node("Shape", ["few"], ["size"]),
+        node("ConstantOfShape", ["size"], ["numbers"], value=helper.make_tensor("v", 7, [1], [0])),
+        node("RoiAlign", ["c", "best", "numbers"], ["parts"], output_height=2, output_width=2,
+             sampling_ratio=2, spatial_scale=0.5),
+        node("Flatten", ["parts"], ["flat"], axis=1), node("MatMul", ["flat", "dense"], ["kinds"]),
+    ]  # fmt: skip
+    model = made(
+        nodes,
+        [info("x", TensorProto.FLOAT, [1, 3, "h", "w_"])],
+        [info("best", TensorProto.FLOAT, None), info("kinds", TensorProto.FLOAT, None)],
+        weights,
+    )
+    mod, params = relay.frontend.from_onnx(model, dims={"h": (8, 30), "w_": (8, 30)}, counted=False)
+    rng = np.random.default_rng(2)
+    sizes = [(8, 8), (30, 30), (8, 30), (29, 9), (13, 17)]
+    feeds = [{"x": rng.standard_normal((1, 3, *size)).astype(np.float32)} for size in sizes]
+    feeds.append({"x": np.zeros((1, 3, 11, 12), np.float32)})  # no score is high
+    return mod, params, feeds, by_onnxruntime(model)
+
+
 BEAMS, WORDS, STEPS = 3, 11, 9
 
 

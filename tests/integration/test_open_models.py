@@ -14,7 +14,7 @@ pytest.importorskip("onnx")
 import open_models
 
 HEAVY = ("bert", "whisper", "mobile_net")
-EVERY = ("detector", "beam_search", *HEAVY)
+EVERY = ("detector", "two_stages", "beam_search", *HEAVY)
 
 
 def used(mod, module):
@@ -35,6 +35,8 @@ def used(mod, module):
 def agrees(name, executor, target, remote, folder):
     if name in HEAVY:
         pytest.importorskip("torch")
+    if name == "two_stages":
+        pytest.importorskip("onnxruntime")
     if name in ("bert", "whisper"):
         pytest.importorskip("transformers")
     mod, params, feeds, reference = getattr(open_models, name)()

@@ -235,3 +235,26 @@ def test_no_more_of_the_best_than_there_are():
     ]  # fmt: skip
     weights = {"zeros": np.int64([0]), "five": np.int64([5])}
     both_sides((nodes, ["y"], weights), (relay.Dim("n", 1, 12),), [(3,), (12,), (5,), (6,)])
+
+
+def test_one_count_inside_of_a_branch_and_outside():
+    """Two tensors of one count: one is as long before the If, the other in a branch alone."""
+    inner = [
+        N("Gather", ["y0", "at"], ["others"]), N("Add", ["others", "sums"], ["both"]),
+        N("CumSum", ["both", "none"], ["sc"]), N("ReduceSum", ["sc"], ["s"], keepdims=0),
+    ]  # fmt: skip
+    outer = [N("Cast", ["none"], ["t"], to=1)]
+    number = helper.make_tensor_value_info
+    bodies = {
+        "then_branch": helper.make_graph(inner, "a", [], [number("s", 1, [])]),
+        "else_branch": helper.make_graph(outer, "b", [], [number("t", 1, [])]),
+    }
+    nodes = [
+        N("NonZero", ["x"], ["found"]), N("Squeeze", ["found", "zeros"], ["at"]),
+        N("Gather", ["x", "at"], ["values"]), N("CumSum", ["values", "none"], ["sums"]),
+        N("Exp", ["x"], ["y0"]), N("ReduceSum", ["x"], ["total"], keepdims=0),
+        N("Greater", ["total", "zero"], ["choice"]), N("If", ["choice"], ["y"], **bodies),
+        N("ReduceMax", ["sums"], ["most"], keepdims=0),
+    ]  # fmt: skip
+    weights = {"zeros": np.int64([0]), "none": np.int64(0), "zero": np.float32(0)}
+    both_sides((nodes, ["y", "most"], weights), (relay.Dim("n", 2, 12),), [(3,), (12,), (8,), (6,)])

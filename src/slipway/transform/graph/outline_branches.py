@@ -12,13 +12,13 @@ SelectBranches, which comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
-from slipway.relay.dims import SymbolDim
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -86,7 +86,7 @@ def _telling(body: Expr) -> list[Call]:
 def _sizes_by_choice(root: Expr) -> Expr:
     """Return an expression in which sizes of branches that are not taken have their lower ends."""
     eager = {id(e) for e in post_order_by([root], evaluated_before)}
-    counts: dict[int, tuple[Call, Expr]] = {}  # by what tells the size
+    ways: dict[int, list[tuple[If, bool]]] = {}  # the branches that each teller lies in
     for choice in post_order(root):  # those inside of a branch before it
         if not isinstance(choice, If):
             continue
@@ -94,10 +94,11 @@ def _sizes_by_choice(root: Expr) -> Expr:
         shared = {id(e) for e in sides[0]} & {id(e) for e in sides[1]}
         for side, is_taken in zip(sides, (True, False), strict=True):
             for call in side:
-                if id(call) in eager or id(call) in shared:
-                    continue
-                _, count = counts.get(id(call), (call, call.args[1]))
-                counts[id(call)] = call, _count(call, count, choice.cond, is_taken)
+                if id(call) not in eager and id(call) not in shared:
+                    ways.setdefault(id(call), []).append((choice, is_taken))
+    if not ways:
+        return root
+    counts = _counts_by_choice(_telling(root), ways)
     if not counts:
         return root
     done: dict[int, Expr] = {}
@@ -109,6 +110,33 @@ def _sizes_by_choice(root: Expr) -> Expr:
             made = Call(made.op, (made.args[0], done.get(id(count), count)), made.attrs)
         done[id(expr)] = made
     return done[id(root)]
+
+
+def _counts_by_choice(
+    tellers: list[Call], ways: dict[int, list[tuple[If, bool]]]
+) -> dict[int, tuple[Call, Expr]]:
+    """Return tellers with the counts that they have where their branches are taken, by their ids.
+
+    What tells a size in other branches, too, or outside, has its own count: a size has one value.
+    """
+    found: dict[int, tuple[Call, Expr]] = {}
+    positions: dict[Hashable, set[Hashable]] = {}
+    size_of = {id(c): c.attrs.size if is_open(c.attrs.size) else id(c) for c in tellers}
+    for call in tellers:
+        way = tuple((id(choice), taken) for choice, taken in ways.get(id(call), ()))
+        positions.setdefault(size_of[id(call)], set()).add(way)
+    made: dict[Hashable, Expr] = {}  # one size that is told twice has one count
+    for call in tellers:
+        if id(call) not in ways or len(positions[size_of[id(call)]]) > 1:
+            continue
+        count = call.args[1]
+        for choice, is_taken in ways[id(call)]:
+            key = id(count), id(choice), is_taken, size_of[id(call)]
+            if key not in made:
+                made[key] = _count(call, count, choice.cond, is_taken)
+            count = made[key]
+        found[id(call)] = call, count
+    return found
 
 
 def _count(call: Call, count: Expr, condition: Expr, is_taken: bool) -> Expr:
