@@ -162,6 +162,10 @@ class OpNotInferred(ModelError, OpError, ValueError):
     """What an operator of a model needs to know beforehand depends on its inputs."""
 
 
+class FileError(SlipwayError, OSError):
+    """A file that is missing, or that does not hold what is read from it."""
+
+
 class DownloadError(SlipwayError, OSError):
     """A file that cannot be fetched from where it is said to be."""
 

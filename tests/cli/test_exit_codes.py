@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import socket
 import subprocess
 import sys
 
@@ -17,10 +18,11 @@ CLASSES = sorted(
 )
 # What is the user's, but of no class that a script could react to.
 GENERAL = {
-    "SlipwayError", "ArgumentValueError", "ArgumentTypeError", "ScheduleError", "TuningError",
-    "InvalidShapeError", "LoweringError", "StructuralMismatchError", "CodegenError",
-    "ExecutionError", "NotAvailableError",
+    "SlipwayError", "ScheduleError", "TuningError", "InvalidShapeError", "LoweringError",
+    "StructuralMismatchError", "CodegenError", "ExecutionError", "NotAvailableError",
 }  # fmt: skip
+# A value that a function was given is one of the command line's.
+VALUES = {"ArgumentValueError", "ArgumentTypeError"}
 
 
 def made(kind):
@@ -33,7 +35,8 @@ def made(kind):
 def test_every_error_has_a_code_of_its_own_class(kind):
     code = code_of(made(kind))
     assert code in MEANINGS
-    assert code not in (exit_codes.DONE, exit_codes.USAGE)
+    assert code != exit_codes.DONE
+    assert (code == exit_codes.USAGE) == (kind.__name__ in VALUES)
     assert (code == exit_codes.FAILED) == (kind.__name__ in GENERAL)
     assert (code == exit_codes.DEFECT) == (kind is errors.InternalError)
 
@@ -82,6 +85,16 @@ def slipway(*arguments):
         (("run", "broken.tar", "--fill-mode", "radnom"), 2),
         (("compile", "broken.onnx", "--target", "raspberry-pi/4"), 6),
         (("fit", "broken.onnx", "--board", "nucleo-x"), 6),
+        (("fit", "broken.onnx", "--board", "nowhere.toml"), 11),
+        (("fit", "broken.onnx", "--board", "empty.toml"), 11),
+        (("farm", "up", "--kinds", "aarch65"), 6),
+        (("farm", "up", "--kinds", ","), 2),
+        (("farm", "add", "cortex-m0"), 6),
+        (("device", "add", "lab:22"), 2),
+        (("device", "add", "pi@lab", "--port", "0"), 2),
+        (("device", "add", "pi@lab", "--identity", "nowhere"), 11),
+        (("micro", "create", "broken.onnx", "p", "--template", "zephir"), 2),
+        (("micro", "create", "broken.onnx", "p", "--option", "boad=x"), 2),
         (("run", "broken.tar"), 8),
         (("run", "broken.tar", "--rpc-host", "127.0.0.1", "--rpc-port", "1"), 9),
     ],
@@ -91,7 +104,19 @@ def test_commands_end_with_them(arguments, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.onnx").write_bytes(b"no model")
     (tmp_path / "broken.tar").write_bytes(b"no archive")
+    (tmp_path / "empty.toml").touch()
     done = slipway(*arguments)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("slipway: error: ") or arguments == ("bogus",)
+
+
+def test_a_port_that_is_taken_is_told_before_the_model_is_read(tmp_path):
+    pytest.importorskip("uvicorn")
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"no model")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = slipway("serve", broken, "--port", taken.getsockname()[1])
+    assert done.returncode == exit_codes.UNREACHABLE
+    assert "Address already in use. Choose another --port" in done.stderr
+    assert slipway("serve", broken, "--port", 0).returncode == exit_codes.MODEL

@@ -18,7 +18,11 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("strange")
     for name in ("bad.tflite", "bad.npz", "bad.npy"):
         (made / name).write_text("a text\n")
-    for name in ("model.pth", "model.keras", "model.pkl", "model.gguf"):
+    for name in ("saved", "bert", "net.mlpackage"):
+        (made / name).mkdir()
+    (made / "saved" / "saved_model.pb").touch()
+    (made / "bert" / "config.json").write_text("{}")
+    for name in ("model.pth", "model.keras", "model.pkl", "model.gguf", "model.pte", "model.ort"):
         (made / name).write_bytes(b"PK\3\4")
     (made / "folder.onnx").mkdir()
     slipway.compile(DIGITS, quiet=True).save(made / "ok.tar")
@@ -42,6 +46,11 @@ def folder(tmp_path_factory):
         ("compile model.keras", "relay.frontend.from_keras(", "--model-format"),
         ("report model.pkl", "skl2onnx.to_onnx(", "--model-format"),
         ("compile model.gguf", "`slipway chat`", "--model-format"),
+        ("compile model.pte", "ExecuTorch's program, lowered already", "Did you mean"),
+        ("check model.ort", "ONNX Runtime's, made from a model in another file", "--model-format"),
+        ("compile saved", "tf.lite.TFLiteConverter.from_saved_model(", "Is a directory"),
+        ("check bert", "optimum-cli export onnx", "--model-format"),
+        ("report net.mlpackage", "it is Core ML's", "Is a directory"),
         ("run model.pth", "run takes what was compiled of it", "ELF"),
         ("compile DIGITS --dim foo=3", "--dim: the model has no dimension 'foo'", ""),
         ("compile DIGITS --state a=b", "--state: the model has no input 'a'", ""),

@@ -12,7 +12,15 @@ from onnx import TensorProto, helper
 
 import slipway
 from slipway import relay, rpc
-from slipway.errors import ArtifactError, DeviceError, ExecutionError, ModelError, TargetError
+from slipway.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArtifactError,
+    DeviceError,
+    ExecutionError,
+    ModelError,
+    TargetError,
+)
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits"
 
@@ -196,8 +204,12 @@ def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "llwm"), TargetError, "llvm"),
         (lambda m: slipway.load("nothing.tar"), FileNotFoundError, "slipway compile"),
         (lambda m: slipway.load(DIGITS / "digits.onnx"), ArtifactError, "reads model files"),
-        (lambda m: m.on("host:port"), ExecutionError, "no port"),
-        (lambda m: m.on(""), ExecutionError, "no address"),
+        (lambda m: m.on("host:port"), ArgumentValueError, "no port"),
+        (lambda m: m.on(""), ArgumentValueError, "no address"),
+        (lambda m: m.on(np.zeros(9)), ArgumentValueError, "^ndarray is no address"),
+        (lambda m: m.profile(np.zeros((1, 1, 8, 7), "float32")), ExecutionError, "has shape"),
+        (lambda m: m.profile(number=0), ArgumentValueError, "number=0 is not from 1 to 100000"),
+        (lambda m: m.benchmark(repeat=2.5), ArgumentTypeError, "repeat=2.5 is no whole number"),
         (lambda m: m.check(3), ExecutionError, "int is no kind of reference"),
         (lambda m: m.check(lambda x: (x, x)), ExecutionError, "gives 2 outputs"),
         (lambda m: m("a word"), ExecutionError, "what is given for it is <U6"),
@@ -221,7 +233,9 @@ def test_it_shows_what_it_is(digits):
         assert word in text
         assert word in digits._repr_html_()
     assert digits.size == digits.artifact.stat().st_size
-    table = str(digits.profile(number=1, repeat=1))
+    image = np.zeros((1, 1, 8, 8), "float32")
+    table = str(digits.profile(image, number=1, repeat=1))
+    assert digits.benchmark(image=image, number=1, repeat=1).mean > 0
     assert "conv2d" in table
     assert "100.0%" in table or "s  all" in table
 

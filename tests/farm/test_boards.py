@@ -12,7 +12,9 @@ import pytest
 
 import slipway as tvm
 from slipway import rpc, te
-from slipway.errors import ExecutionError, RPCError
+from slipway.doctor.device import examine_session
+from slipway.doctor.finding import FindingState
+from slipway.errors import RPCError, TargetError
 from slipway.farm import boards, virtual
 from slipway.micro.board import find_board
 from slipway.micro.board_tools import missing_for
@@ -80,6 +82,14 @@ def test_a_requested_board_runs_and_times_what_is_uploaded(farm, tracker, tmp_pa
             assert session.key == M4.name
             assert session.description == f"slipway {VERSION} firmware on {M4.name}"
     until(lambda: not emulators_of(farm))  # nobody's board costs no processor
+
+
+def test_doctor_tries_a_kernel_on_the_board(tracker):
+    with tracker.request("cortex-m4", session_timeout=240, timeout=60) as session:
+        found = {line.name: line for line in examine_session(session, "the board")}
+    assert found["kernel"].state is FindingState.OK, found["kernel"].text
+    assert "its 50 numbers are NumPy's" in found["kernel"].text
+    assert {line.state for line in found.values()} == {FindingState.OK}
 
 
 def test_the_board_is_for_those_whom_the_tracker_sends(farm, tracker):
@@ -163,7 +173,7 @@ def test_down_in_the_middle_of_a_session_after_the_tracker_was_killed(tmp_path):
 
 
 def test_a_core_without_a_board_is_told(tmp_path):
-    with pytest.raises(ExecutionError, match=r"cortex-m0: QEMU has no board .* cortex-m4"):
+    with pytest.raises(TargetError, match=r"cortex-m0: QEMU has no board .* cortex-m4"):
         virtual.up(["cortex-m0"], 1, 0, None, tmp_path / "farm")
 
 

@@ -15,8 +15,8 @@ from tests.farm.fake_host import FakeHost
 
 from slipway import rpc
 from slipway.errors import (
+    ArgumentValueError,
     DeviceError,
-    ExecutionError,
     RPCConnectionError,
     RPCTimeoutError,
     ToolchainError,
@@ -244,26 +244,26 @@ def test_a_port_that_is_taken_is_in_its_last_words(machine):
     ],
 )
 def test_options_that_cannot_be(machine, options, told):
-    with pytest.raises(ExecutionError, match=told):
+    with pytest.raises(ArgumentValueError, match=told):
         add(machine, **options)
     assert machine.left() == []
 
 
 @pytest.mark.parametrize("address", ["", "-oProxyCommand=x", "pi@board two", "pi@board:22", "a\tb"])
 def test_addresses_that_cannot_be(address):
-    with pytest.raises(ExecutionError):
+    with pytest.raises(ArgumentValueError):
         Host(address)
 
 
 def test_a_tracker_that_is_here_only(machine, monkeypatch):
     monkeypatch.setattr(Host, "network_name", lambda _: "10.0.0.7")
-    with pytest.raises(ExecutionError, match="this machine only"):
+    with pytest.raises(ArgumentValueError, match="this machine only"):
         add(machine, tracker="127.0.0.1:9190")
 
 
 def test_a_tracker_that_speaks_tls(machine, monkeypatch):
     monkeypatch.setenv("SLIPWAY_RPC_TLS_CA", "system")
-    with pytest.raises(ExecutionError, match="speaks no TLS"):
+    with pytest.raises(ArgumentValueError, match="speaks no TLS"):
         add(machine, tracker="127.0.0.1:9190")
 
 

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from slipway import rpc
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentValueError, ExecutionError, TargetError
 from slipway.farm import process, virtual
 from slipway.toolchain import emulators, zig
 
@@ -83,7 +83,7 @@ def test_what_fails_leaves_nothing(folder, monkeypatch):
     ],
 )
 def test_kinds_that_cannot_be(kinds, words, folder):
-    with pytest.raises(ExecutionError, match=words):
+    with pytest.raises((ArgumentValueError, TargetError), match=words):
         virtual.up(kinds, 1, 0, None, folder)
     assert not folder.exists()
 

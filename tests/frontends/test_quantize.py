@@ -147,7 +147,7 @@ def test_calibration_data(tmp_path):
     """Lists, stacked arrays, .npz and folders of .npy give the same model."""
     samples = images(4)
     stacked = np.stack([s["x"] for s in samples])
-    np.savez(tmp_path / "all.npz", x=stacked)
+    np.savez(tmp_path / "all.npz", x=stacked, labels=np.arange(len(stacked)))  # as validate's
     folder = tmp_path / "each"
     folder.mkdir()
     for index, sample in enumerate(samples):

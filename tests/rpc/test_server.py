@@ -62,7 +62,7 @@ def test_two_servers_find_two_ports():
     with rpc.Server("127.0.0.1", 9300, 9399, silent=True, use_popen=False) as first:
         with rpc.Server("127.0.0.1", first.port, 9399, silent=True, use_popen=False) as second:
             assert first.port != second.port
-        with pytest.raises(RPCError, match=f"ports {first.port} to {first.port}"):
+        with pytest.raises(RPCConnectionError, match=f"127.0.0.1, port {first.port}: "):
             rpc.Server("127.0.0.1", first.port, first.port + 1, silent=True)
 
 

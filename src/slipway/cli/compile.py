@@ -12,7 +12,13 @@ import typer
 from slipway.cli import console
 from slipway.cli.completions import target_names
 from slipway.cli.exit_codes import OptionError
-from slipway.cli.model_file import ModelOptions, check_module_name, need_file, parse_states
+from slipway.cli.model_file import (
+    ModelOptions,
+    check_module_name,
+    need_file,
+    need_model,
+    parse_states,
+)
 from slipway.cli.options import (
     AsJson,
     Bindings,
@@ -126,7 +132,7 @@ def compile_model(
     dumps = dumps_of(dump_code)
     if output_format == "mlf":
         check_module_name(module_name)
-    need_file(model)
+    need_model(model, model_format)
     if tuning_records is not None:
         need_file(tuning_records)
     need_output("--output", destination, model, tuning_records)
@@ -176,7 +182,7 @@ def destination_of(model: Path, output: Path | None, output_format: str | None) 
     """Return the file to write; raises OptionError for a suffix or a format that there is not."""
     need_one_of("--output-format", output_format, ("mlf", *(s.lstrip(".") for s in SUFFIXES)))
     if output is None:  # it is named after the model
-        need_file(model)
+        need_model(model)
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
     destination = output or Path(model.with_suffix(suffix).name)
     if destination.suffix not in SUFFIXES:

@@ -9,7 +9,7 @@ from slipway import errors
 
 DONE = 0
 FAILED = 1  # and: the answer is no (check, bisect, doctor)
-USAGE = 2  # the command line cannot be read
+USAGE = 2  # the command line cannot be read, or gives a value that no function takes
 DEFECT = 3  # of Slipway itself
 LIMIT = 4  # what was measured is beyond a limit that the command line set (compare, fit)
 MODEL = 5
@@ -25,14 +25,14 @@ UNREAD = 141
 MEANINGS = {
     DONE: "done",
     FAILED: "it failed, or the answer is no: `check`, `bisect` and `doctor` found something",
-    USAGE: "the command line cannot be read",
+    USAGE: "the command line cannot be read, or gives a value that cannot be used",
     DEFECT: "a defect of Slipway, which it asks to report",
     LIMIT: "beyond a limit that was set: `compare`, `validate`, or a board of `fit` is too small",
     MODEL: "the model cannot be read or uses what is not supported",
     TARGET: "no such target, board, CPU or feature",
     MISSING: "a compiler, emulator or package is missing or failed",
     ARTIFACT: "the artifact is none, is damaged, too new, or for another processor",
-    UNREACHABLE: "a device or tracker cannot be reached, or a deadline passed",
+    UNREACHABLE: "a device or tracker cannot be reached, a deadline passed, or a port is taken",
     DEVICE: "the device refused, or reported an error of its own",
     FILE: "a file is missing, or cannot be read or written",
     INTERRUPTED: "interrupted with Ctrl-C",
@@ -62,7 +62,10 @@ _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.ToolchainError, MISSING),
     (ModuleNotFoundError, MISSING),
     (errors.ArtifactError, ARTIFACT),
+    (errors.FileError, FILE),
     (errors.DownloadError, FILE),
+    (errors.ArgumentValueError, USAGE),
+    (errors.ArgumentTypeError, USAGE),
     (errors.SlipwayError, FAILED),
     (OSError, FILE),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -239,7 +239,7 @@ def create(
     signature: Signature = None,
 ) -> None:
     """Make a project of MODEL from a template."""
-    from slipway.micro import generate_project_from_mlf
+    from slipway.micro import TemplateProject, generate_project_from_mlf
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise FileExistsError(f"{directory} exists and is not empty; give a new directory")
@@ -252,6 +252,8 @@ def create(
     options = {**({"board": board} if board else {}), **named}
     if project_type or template not in LIBRARIES:
         options["project_type"] = project_type or "example_project"
+    with _server_errors(), closing(TemplateProject.from_directory(template)) as known:
+        known.check_options(options)  # before the model is compiled
     with scratch("slipway-micro-") as folder:
         archive = model_archive(
             model,

@@ -32,7 +32,13 @@ from slipway.cli.options import (
 from slipway.cli.outputs import need_output, need_output_folder
 from slipway.deploy.model_file import MODEL_SUFFIXES
 from slipway.deploy.tensors import largest_first, positions_of
-from slipway.errors import ArgumentValueError, ArtifactError, ExecutionError, did_you_mean
+from slipway.errors import (
+    ArgumentValueError,
+    ArtifactError,
+    ExecutionError,
+    FileError,
+    did_you_mean,
+)
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
 from slipway.runtime.arrays.numpy_file import read_numpy_file
@@ -212,13 +218,13 @@ def number_text(value: Any) -> float | str:
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
-    """Return the arrays of the .npz at `path`; ExecutionError when it is none."""
+    """Return the arrays of the .npz at `path`; FileError when it is none."""
     try:
         stored = read_numpy_file(path)
     except ArgumentValueError as error:
-        raise ExecutionError(f"--inputs {path}: this is no .npz file ({error})") from error
+        raise FileError(f"--inputs {path}: this is no .npz file ({error})") from error
     if isinstance(stored, np.ndarray):
-        raise ExecutionError(
+        raise FileError(
             f"--inputs {path}: this is a single array (.npy); a .npz names each input: "
             "numpy.savez('x.npz', input_name=array)"
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from slipway.deploy.tensors import (
     named_inputs,
     specs_of,
 )
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
 
 Outputs = dict[str, Array]
+MAX_RUNS = 100_000
 
 
 class Model:
@@ -203,21 +205,27 @@ class Model:
 
     # Questions.
 
-    def profile(self, number: int = 10, repeat: int = 3, **inputs: Any) -> ModelProfile:
+    def profile(
+        self, *inputs: Any, number: int = 10, repeat: int = 3, **named: Any
+    ) -> ModelProfile:
         """Measure each operator where the model runs; inputs that are not given are random."""
         from slipway.inspect.profile import profile_model
 
-        self._fill(inputs)
+        number, repeat = _counts(number, repeat)
+        self._fill(inputs, named)
         return profile_model(self.executor, self._metadata, number=number, repeat=repeat)
 
-    def benchmark(self, number: int = 10, repeat: int = 5, **inputs: Any) -> BenchmarkResult:
+    def benchmark(
+        self, *inputs: Any, number: int = 10, repeat: int = 5, **named: Any
+    ) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
-        self._fill(inputs)
+        number, repeat = _counts(number, repeat)
+        self._fill(inputs, named)
         return self.executor.benchmark(self._devices.main, number=number, repeat=repeat)
 
-    def _fill(self, inputs: Mapping[str, Any]) -> None:
-        values = {**random_inputs(self.inputs, seed=0), **inputs}
-        self._run_once(named_inputs(self.inputs, (), values))
+    def _fill(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> None:
+        others = random_inputs(self.inputs, seed=0)
+        self._run_once(named_inputs(self.inputs, inputs, named, others))
 
     def check(
         self, reference: Any = None, *, tolerance: float = TOLERANCE, seed: int = 0, **inputs: Any
@@ -233,7 +241,7 @@ class Model:
                 "nothing is known to check against: a loaded model does not know what it was "
                 "compiled from. Pass the model file: m.check('model.onnx')"
             )
-        arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed), **inputs})
+        arrays = named_inputs(self.inputs, (), inputs, random_inputs(self.inputs, seed))
         signature = self._signature if reference is None else None
         name, run = reference_of(given, self._constants, signature)
         wanted = [np.asarray(value) for value in run(arrays)]
@@ -266,7 +274,7 @@ class Model:
             )
         page = Path(path)
         page.absolute().parent.stat()  # before all the work
-        arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed=0), **inputs})
+        arrays = named_inputs(self.inputs, (), inputs, random_inputs(self.inputs, seed=0))
         found = make_report(
             self.library, self.name, self.artifact, session=self._session, where=self.where,
             source=self._source, constants=self._constants,
@@ -326,3 +334,13 @@ class Model:
             for label, text in self._rows()
         )
         return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
+
+
+def _counts(number: int, repeat: int) -> tuple[int, int]:
+    """Return how many runs are timed together, and how often."""
+    for name, value in (("number", number), ("repeat", repeat)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ArgumentTypeError(f"{name}={reprlib.repr(value)} is no whole number.")
+        if not 1 <= value <= MAX_RUNS:
+            raise ArgumentValueError(f"{name}={value} is not from 1 to {MAX_RUNS}.")
+    return int(number), int(repeat)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ModelError, OpenShapeError, did_you_mean
+from slipway.frontends.torch.traced.scripted import holds_script
 
 if TYPE_CHECKING:
     from slipway.ir.function import IRModule
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 # What other files of models are, and how their framework writes one of `FORMATS`.
 _PYTORCH = (
-    "PyTorch's own files have weights and names of classes but no graph: make the module, load its "
-    "weights, and torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')"
+    "it is PyTorch's file of weights and names of classes, which has no graph: make the module, "
+    "load its weights, and "
+    "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')"
 )
 _KERAS = (
     "Keras saved it: relay.frontend.from_keras(keras.saving.load_model(path)) takes the model "
@@ -25,7 +27,27 @@ _KERAS = (
 )
 _SKLEARN = "it holds Python objects: skl2onnx.to_onnx(model, X[:1]) writes a model of scikit-learn"
 _LANGUAGE = "it is a language model: `slipway chat` and `slipway serve` compile and run it"
+_MADE = "it is {}'s, made from a model in another file: compile that, the .onnx or .tflite say"
+_EXPORTED = (
+    "it is {}, lowered already: "
+    "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2') writes the "
+    "model that it was made from"
+)
+_SAVED = (
+    "it is TensorFlow's SavedModel: tf.lite.TFLiteConverter.from_saved_model(folder).convert() or "
+    "`python -m tf2onnx.convert --saved-model FOLDER --output model.onnx` write files"
+)
 _OTHERS = {
+    **dict.fromkeys((".mlmodel", ".mlpackage", ".mlmodelc"), _MADE.format("Core ML")),
+    **dict.fromkeys((".engine", ".plan", ".trt"), _MADE.format("TensorRT")),
+    ".ort": _MADE.format("ONNX Runtime"), ".xml": _MADE.format("OpenVINO"),
+    ".mnn": _MADE.format("MNN"), ".param": _MADE.format("ncnn"), ".dlc": _MADE.format("Qualcomm"),
+    ".pte": _EXPORTED.format("ExecuTorch's program"),
+    ".ptl": _EXPORTED.format("PyTorch Mobile's program"),
+    **dict.fromkeys((".caffemodel", ".prototxt"), "it is Caffe's: caffe2onnx writes an .onnx"),
+    **dict.fromkeys((".pdmodel", ".pdiparams"), "it is Paddle's: paddle2onnx writes an .onnx"),
+    **dict.fromkeys((".cfg", ".weights"), "it is Darknet's: relay.frontend.from_darknet reads it"),
+    ".params": "it is MXNet's: relay.frontend.from_mxnet reads it",
     ".pt": _PYTORCH, ".pth": _PYTORCH, ".ckpt": _PYTORCH, ".h5": _KERAS, ".hdf5": _KERAS,
     ".keras": _KERAS, ".pkl": _SKLEARN, ".pickle": _SKLEARN, ".joblib": _SKLEARN,
     ".gguf": _LANGUAGE, ".safetensors": _LANGUAGE,
@@ -45,10 +67,16 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
     format, FileNotFoundError when there is no such file.
     """
     chosen = model_format or FORMATS.get(path.suffix.lower())
+    if chosen is None and _OTHERS.get(path.suffix.lower()) == _PYTORCH and holds_script(path):
+        chosen = "pytorch"
     if chosen is None or chosen not in FORMATS.values():
         known = ", ".join(FORMATS)
         if model_format is None and path.is_dir():
-            raise ModelError(f"{path} is a folder; a model is one file: {known}.{advice}")
+            saved = _of_folder(path)
+            raise ModelError(
+                f"{path} is a folder: {saved}" if saved else
+                f"{path} is a folder; a model is one file: {known}.{advice}"
+            )  # fmt: skip
         if model_format is None and (what := _OTHERS.get(path.suffix.lower())) and path.is_file():
             end = f".{advice}" if what == _PYTORCH else ""  # torch.export's may be called so
             raise ModelError(f"{path} is none of {', '.join(FORMATS)}: {what}{end}")
@@ -62,6 +90,15 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     return chosen
+
+
+def _of_folder(path: Path) -> str:
+    """Return what a folder is that a framework saved a model in; "" for another."""
+    if (path / "saved_model.pb").is_file():
+        return _SAVED
+    if (path / "config.json").is_file():  # transformers saves its models so
+        return f"{_LANGUAGE}. Other models of transformers are exported by optimum-cli export onnx"
+    return _OTHERS.get(path.suffix.lower(), "")
 
 
 def read_model_file(

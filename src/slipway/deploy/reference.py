@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from slipway.deploy.tensors import Array, TensorSpec, as_array, positions_of
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentValueError, ExecutionError
 
 Reference = tuple[str, Callable[[Mapping[str, Array]], Sequence[Any]]]
 
@@ -58,7 +58,7 @@ def _of_file(path: Path, constants: Mapping[str, Any], signature: str | None) ->
         import torch
 
         return _of_torch(torch.export.load(str(path)))
-    raise ExecutionError(f"{path}: a reference file is .onnx, .tflite or .pt2")
+    raise ArgumentValueError(f"{path}: a reference file is .onnx, .tflite or .pt2")
 
 
 def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:

@@ -114,9 +114,14 @@ def _told_by_texts(spec: TensorSpec, value: Any) -> Any:
 
 
 def named_inputs(
-    specs: Sequence[TensorSpec], given: Sequence[Any], named: Mapping[str, Any]
+    specs: Sequence[TensorSpec],
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+    others: Mapping[str, Any] | None = None,
 ) -> dict[str, Array]:
     """Return {input: array} of a call ``m(x, y)``, ``m(a=x)`` or ``m({"a": x})``.
+
+    `others` are the arrays of inputs that are not given.
 
     Lists and numbers take the dtype of their input.  Raises ExecutionError, with the inputs that
     the model has, for one that is missing, too much, given twice, or unknown.
@@ -137,7 +142,7 @@ def named_inputs(
             )
         if name in names[: len(given)]:
             raise ExecutionError(f"the input {name!r} is given by position and by name")
-    values = {**dict(zip(names, given, strict=False)), **named}
+    values = {**(others or {}), **dict(zip(names, given, strict=False)), **named}
     missing = [str(spec) for spec in specs if spec.name not in values]
     if missing:
         raise ExecutionError(f"inputs are missing: {'; '.join(missing)}")

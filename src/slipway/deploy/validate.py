@@ -12,10 +12,8 @@ import numpy as np
 from slipway.deploy.model import Model
 from slipway.deploy.reference import Reference
 from slipway.deploy.tensors import Array, TensorSpec
-from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
-from slipway.runtime.arrays.numpy_file import read_numpy_file
-
-LABELS = "labels"  # the array of a .npz that is no input
+from slipway.errors import ArgumentValueError, ExecutionError, FileError, did_you_mean
+from slipway.runtime.arrays.numpy_file import LABELS, read_numpy_file
 
 
 @dataclass(frozen=True)
@@ -258,7 +256,7 @@ class Dataset:
         try:
             joined = {name: np.concatenate([p[name] for p in parts.values()]) for name in names}
         except ValueError as error:
-            raise ExecutionError(f"{self.path}: its files cannot be joined: {error}") from None
+            raise FileError(f"{self.path}: its files cannot be joined: {error}") from None
         labels = None if LABELS in {s.name for s in specs} else joined.pop(LABELS, None)
         return Samples(joined, labels)
 
@@ -272,7 +270,7 @@ def read_dataset(path: Path) -> Dataset:
     if path.is_dir():
         files = sorted(p for p in path.iterdir() if p.suffix in (".npz", ".npy"))
     if not files:
-        raise ExecutionError(f"{path}: there is no .npz and no .npy in this folder")
+        raise FileError(f"{path}: there is no .npz and no .npy in this folder")
     return Dataset(path, {file: _stored(file) for file in files})
 
 
@@ -280,7 +278,7 @@ def _stored(file: Path) -> Array | dict[str, Array]:
     try:
         return read_numpy_file(file)
     except ArgumentValueError as error:
-        raise ExecutionError(f"{file}: this is no .npz and no .npy file ({error})") from None
+        raise FileError(f"{file}: this is no .npz and no .npy file ({error})") from None
 
 
 def _named(

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from slipway.doctor.finding import Finding, Findings, absent, ok, wrong
-from slipway.doctor.kernel import FILE_NAME, TARGETS, examine_kernel
+from slipway.doctor.kernel import BOARD_FILE_NAME, BOARD_SIZE, FILE_NAME, TARGETS, examine_kernel
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, SlipwayError
+from slipway.micro.board import Board
+from slipway.micro.board_tools import missing_for
+from slipway.micro.device_rpc import DeviceRPCSession
 from slipway.rpc.about import about_of
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.protocol import Failure
@@ -21,7 +24,7 @@ from slipway.version import VERSION
 TIMEOUT_S = 5.0  # for each step
 PINGS = 7
 # An upload to measure the rate with: it grows until it takes long enough to tell.
-PROBE_BYTES = (4 << 10, 32 << 10, 256 << 10, 1 << 20)
+PROBE_BYTES = (1 << 10, 4 << 10, 32 << 10, 256 << 10, 1 << 20)
 PROBE_S = 0.2
 LITTLE_DISK_BYTES = 64 << 20
 LITTLE_MEMORY_BYTES = 32 << 20
@@ -203,6 +206,8 @@ def _link(session: RPCSession) -> Finding:
 
 
 def _kernel(session: RPCSession, about: Mapping[str, str], where: str) -> Finding:
+    if isinstance(session, DeviceRPCSession) and (board := session.find_board()) is not None:
+        return _kernel_of_board(session, board, where)
     target = TARGETS.get(about.get("architecture", ""))
     if target is None:
         kind = about.get("architecture", "its processor, which it does not tell")
@@ -216,6 +221,16 @@ def _kernel(session: RPCSession, about: Mapping[str, str], where: str) -> Findin
         return examine_kernel(target, load, where)
     finally:
         _remove(session)
+
+
+def _kernel_of_board(session: DeviceRPCSession, board: Board, where: str) -> Finding:
+    if package := missing_for(board, emulate=False):
+        return absent("kernel", "not tried: its compiler is not here", f"apt-get install {package}")
+
+    def load(path: Path) -> tuple[Any, Any]:
+        return session.load(path), session.cpu(0)
+
+    return examine_kernel(board.target, load, where, BOARD_SIZE, BOARD_FILE_NAME)
 
 
 def _remove(session: RPCSession) -> None:

@@ -19,6 +19,8 @@ from slipway.toolchain.tempdir import tempdir
 from slipway.version import install_line
 
 SIZE = 1000  # no multiple of a vector, so that the kernel has a tail
+BOARD_SIZE = 50  # over a serial line
+BOARD_FILE_NAME = "slipway-doctor.a"  # which is linked for the board as it is uploaded
 FILE_NAME = "slipway-doctor.tar"
 
 # The least that a device of an architecture has: what runs there runs on all of them.
@@ -32,8 +34,10 @@ TARGETS = {
 Load = Callable[[Path], tuple[Any, Any]]
 
 
-def examine_kernel(target: str, load: Load, where: str) -> Finding:
-    """Return whether a kernel compiled for `target` gives the right numbers.
+def examine_kernel(
+    target: str, load: Load, where: str, size: int = SIZE, file_name: str = FILE_NAME
+) -> Finding:
+    """Return whether a kernel of `size` numbers, compiled for `target`, gives the right ones.
 
     `load` carries the exported file to where it runs, and returns the loaded module and the
     device there.
@@ -44,12 +48,12 @@ def examine_kernel(target: str, load: Load, where: str) -> Finding:
         return absent(
             "kernel", "not tried: there is no compiler on this machine", install_line("compile")
         )
-    x = np.linspace(-2, 2, SIZE, dtype="float32")
+    x = np.linspace(-2, 2, size, dtype="float32")
     start = time.perf_counter()
     try:
         with tempdir() as folder:
-            path = folder.path / FILE_NAME
-            _compiled(target).export_library(str(path))
+            path = folder.path / file_name
+            _compiled(target, size).export_library(str(path))
             compiled = time.perf_counter()
             module, device = load(path)
             given = array(x, device)
@@ -76,11 +80,11 @@ def examine_kernel(target: str, load: Load, where: str) -> Finding:
     return ok(
         "kernel",
         f"compiled ({compiled - start:.1f} s), loaded and run on {where} "
-        f"({(done - compiled) * 1e3:.0f} ms); its {SIZE} numbers are NumPy's",
+        f"({(done - compiled) * 1e3:.0f} ms); its {size} numbers are NumPy's",
     )
 
 
-def _compiled(target: str) -> Any:
-    x = te.placeholder((SIZE,), name="x", dtype="float32")
-    y = te.compute((SIZE,), lambda i: te.tanh(x[i]) * 2.0 + 1.0, name="y")
+def _compiled(target: str, size: int) -> Any:
+    x = te.placeholder((size,), name="x", dtype="float32")
+    y = te.compute((size,), lambda i: te.tanh(x[i]) * 2.0 + 1.0, name="y")
     return build(te.create_schedule(y.op), [x, y], target=Target(target), name="doctor")

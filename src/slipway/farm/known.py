@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from slipway.errors import ExecutionError
+from slipway.errors import FileError
 from slipway.toolchain import native
 from slipway.toolchain.link import write_file
 
@@ -88,4 +88,4 @@ def _read(path: Path) -> Known | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
-        raise ExecutionError(f"{path} is damaged; remove it, and add the device again") from None
+        raise FileError(f"{path} is damaged; remove it, and add the device again") from None

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from slipway.deploy.device import TRACKER_PORT, address_of
-from slipway.errors import DeviceError, ExecutionError, RPCConnectionError, RPCError, ToolchainError
+from slipway.errors import (
+    ArgumentValueError,
+    DeviceError,
+    RPCConnectionError,
+    RPCError,
+    ToolchainError,
+)
 from slipway.farm import place
 from slipway.farm.known import Known
 from slipway.farm.ssh import Host
@@ -134,7 +140,7 @@ def plan(
     """
     at = _tracker_address(host, tracker, token)
     if not 0 < port < 65536:
-        raise ExecutionError(f"--port {port}: a port is a number from 1 to 65535")
+        raise ArgumentValueError(f"--port {port}: a port is a number from 1 to 65535")
     if at is not None:
         connect_tracker(*at, token=token).close()  # before anything is changed on the machine
     found = look(host)
@@ -153,7 +159,7 @@ def plan(
         )
     name = architecture if key is None else key
     if not name or key_problem(name):
-        raise ExecutionError(f"--key {name!r}: {key_problem(name) or 'it is empty'}")
+        raise ArgumentValueError(f"--key {name!r}: {key_problem(name) or 'it is empty'}")
     known = Known(
         host.address, name, architecture, port, at and f"{at[0]}:{at[1]}", host.port, host.identity,
         host.network_name(), custom_address,
@@ -227,18 +233,18 @@ def _tracker_address(host: Host, tracker: str | None, token: str | None) -> tupl
         return None
     at = address_of(tracker, TRACKER_PORT)
     if os.environ.get(CA_VARIABLE):
-        raise ExecutionError(
+        raise ArgumentValueError(
             "the static server speaks no TLS, so it cannot register with a tracker that asks for "
             "it; with Python on the device, `slipway rpc-server --tls-ca` can"
         )
     if is_loopback(at[0]):
         if not is_loopback(host.network_name()):
-            raise ExecutionError(
+            raise ArgumentValueError(
                 f"--tracker {tracker} is this machine only, which {host.address} cannot reach; "
                 "name it as the device sees it, and start it with --host 0.0.0.0 and a token"
             )
     elif token is None:
-        raise ExecutionError(
+        raise ArgumentValueError(
             "a tracker asks devices of a network for its token: give --token-file, or set "
             "SLIPWAY_RPC_TOKEN"
         )

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slipway.errors import (
+    ArgumentValueError,
     DeviceError,
-    ExecutionError,
+    FileError,
     RPCConnectionError,
     RPCTimeoutError,
     ToolchainError,
@@ -66,12 +67,14 @@ class Host:
     def __post_init__(self) -> None:
         text = self.address
         if not text or text.startswith("-") or not text.isprintable() or re.search(r"\s", text):
-            raise ExecutionError(f"{text!r} is no machine; write USER@HOST, pi@raspberrypi.local")
+            raise ArgumentValueError(
+                f"{text!r} is no machine; write USER@HOST, pi@raspberrypi.local"
+            )
         if text.rpartition("@")[2].count(":") == 1:
             host, _, port = text.rpartition(":")
-            raise ExecutionError(f"{text!r}: write {host!r}, and --ssh-port {port} beside it")
+            raise ArgumentValueError(f"{text!r}: write {host!r}, and --ssh-port {port} beside it")
         if self.identity is not None and not Path(self.identity).is_file():
-            raise ExecutionError(f"--identity {self.identity}: there is no such file")
+            raise FileError(f"--identity {self.identity}: there is no such file")
 
     def command(self, script: str) -> list[str]:
         """Return the command that runs a script of ``sh`` there."""

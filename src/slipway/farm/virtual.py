@@ -15,7 +15,15 @@ from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from slipway.errors import ExecutionError, RPCTimeoutError, ToolchainError, did_you_mean
+from slipway.errors import (
+    ArgumentValueError,
+    ExecutionError,
+    FileError,
+    RPCTimeoutError,
+    TargetError,
+    ToolchainError,
+    did_you_mean,
+)
 from slipway.farm.boards import BOARDS, build_firmware, checked_board, why_no_board
 from slipway.farm.process import Running, start
 from slipway.micro.board import find_board
@@ -67,7 +75,7 @@ def load(folder: Path | None = None) -> VirtualFarm | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise ExecutionError(
+        raise FileError(
             f"{state} is damaged; end what it started by hand and remove the folder"
         ) from None
     found["processes"] = [Running(**one) for one in found["processes"]]
@@ -75,23 +83,23 @@ def load(folder: Path | None = None) -> VirtualFarm | None:
 
 
 def checked_kinds(kinds: Sequence[str]) -> list[str]:
-    """Return the kinds; ExecutionError, ToolchainError for what cannot be a virtual device here."""
+    """Return the kinds; TargetError, ToolchainError for what cannot be a virtual device here."""
     for kind in kinds:
         if kind in BOARDS:
             checked_board(kind)
             continue
         if problem := why_no_board(kind):
-            raise ExecutionError(problem)
+            raise TargetError(problem)
         if kind not in KINDS:
             every = (*KINDS, *BOARDS)
-            raise ExecutionError(
+            raise TargetError(
                 f"{kind!r} is no kind of virtual device; there are {', '.join(every)}."
                 f"{did_you_mean(kind, every)}"
             )
         if emulators.find(kind) is None:
             raise ToolchainError(emulators.install_hint(kind))
     if not kinds:
-        raise ExecutionError(f"name kinds of devices: {','.join(KINDS[:2])}")
+        raise ArgumentValueError(f"name kinds of devices: {','.join(KINDS[:2])}")
     return list(dict.fromkeys(kinds))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ArgumentValueError, SlipwayError, TargetError, did_you_mean
+from slipway.errors import ArgumentValueError, FileError, TargetError, did_you_mean
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
@@ -36,6 +36,8 @@ class Uart:
     scale: int = 1  # 256 for an LPUART
     tx_pin: int = 0  # where a pin is a number in the driver's register
     rx_pin: int = 0
+    interrupt: int = -1  # that a byte raises, where the driver can sleep until then
+    controller: int = 0  # of interrupts, where the core has none: a RISC-V core's PLIC
 
 
 STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
@@ -143,20 +145,30 @@ class Board:
 
 def _read(path: Path) -> Board:
     if not path.is_file():
-        raise SlipwayError(f"there is no file {path}; it would describe a board")
+        raise FileError(f"there is no file {path}; it would describe a board")
     board = _parse(path)
     for name in ("FLASH", "RAM"):
         if all(m.name != name for m in board.memories):
-            raise SlipwayError(f"{path}: a board needs a memory {name}; see the files in {DEVICES}")
+            raise FileError(f"{path}: a board needs a memory {name}; see the files in {DEVICES}")
     parts = [("startup", board.startup), ("uart", board.uart.kind)]
     for prefix, value in [*parts, *([("timer", board.timer)] if board.timer else [])]:
         known = sorted(p.stem.removeprefix(f"{prefix}_") for p in _SOURCES.glob(f"{prefix}_*.c"))
         if value not in known:
-            raise SlipwayError(
+            raise FileError(
                 f"{path}: there is no {prefix} {value!r}; there are {', '.join(known)}."
                 + did_you_mean(value, known)
             )
+    if board.uart.interrupt >= 0 and not _can_sleep(board.uart.kind):
+        raise FileError(
+            f"{path}: the driver {board.uart.kind!r} does not sleep until an interrupt; leave "
+            "uart.interrupt out, and it asks for each byte"
+        )
     return board
+
+
+def _can_sleep(uart: str) -> bool:
+    """Return whether a serial driver has `board_uart_wait`; that of a project may have."""
+    return uart == "none" or "board_uart_wait" in (_SOURCES / f"uart_{uart}.c").read_text()
 
 
 def _parse(path: Path) -> Board:
@@ -194,7 +206,7 @@ def _parse(path: Path) -> Board:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise SlipwayError(
+        raise FileError(
             f"{path} does not describe a board: {reason}; see the files in {DEVICES}"
         ) from error
 

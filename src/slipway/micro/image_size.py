@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipway.backends.micro.kernels.library import PUSHED_BYTES
-from slipway.errors import SlipwayError
+from slipway.backends.micro.kernels.pushed import PUSHED_BYTES
+from slipway.errors import FileError
 from slipway.micro.fit import Need
 
 _SECTION = re.compile(r"^ (\.[\w.$]+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S+)$", re.MULTILINE)
@@ -40,7 +40,7 @@ def read_map(path: str | Path, model: Mapping[str, Any] | None = None) -> list[P
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise SlipwayError(
+        raise FileError(
             f"{path}: no map file; build the project first ({error.strerror})"
         ) from error
     _, _, body = text.partition("Linker script and memory map")

@@ -172,7 +172,12 @@ class TemplateProject:
         """Return what the template says about itself."""
         return self._info
 
-    def _check_options(self, options: Mapping[str, Any]) -> None:
+    def close(self) -> None:
+        """End the template's server."""
+        self._client.shutdown()
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise ArgumentValueError for options that the template lacks, or cannot do without."""
         known = {option["name"]: option for option in self._info["project_options"]}
         for name, value in options.items():
             if name not in known:
@@ -215,7 +220,7 @@ class TemplateProject:
         try:
             if target.exists() and (not target.is_dir() or any(target.iterdir())):
                 raise FileExistsError(f"{target} exists and is not empty; give a new directory")
-            self._check_options(options)
+            self.check_options(options)
             archive = Path(model_library_format_path).resolve()
             self._client.generate_project(archive, get_standalone_crt_dir(), target, options)
         finally:
@@ -235,9 +240,10 @@ def get_standalone_crt_dir() -> str:
 
 
 def _template_folder(template_dir: str | Path) -> Path:
-    if isinstance(template_dir, str) and template_dir in TEMPLATES:
-        return Path(get_microtvm_template_projects(template_dir))
     folder = Path(template_dir)
+    is_name = isinstance(template_dir, str) and template_dir == folder.name
+    if is_name and (template_dir in TEMPLATES or not folder.exists()):
+        return Path(get_microtvm_template_projects(str(template_dir)))
     if folder == Path(get_standalone_crt_dir()) / "template" / "host":  # where 0.8 to 0.10 had it
         return Path(get_microtvm_template_projects("crt"))
     return folder

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from slipway.errors import RPCError
+from slipway.errors import RPCConnectionError, RPCError
 from slipway.rpc import native
 from slipway.rpc.connections.front import Front
 from slipway.rpc.connections.tls import CA_VARIABLE, client_context, server_context
@@ -139,8 +139,8 @@ class ServerOptions:
 def listen(host: str, port: int, port_end: int) -> socket.socket:
     """Return a listening socket on the first free port from `port` to `port_end`.
 
-    Port 0 lets the system choose.  Raises RPCError when all are taken, or the address is not this
-    machine's.
+    Port 0 lets the system choose.  Raises RPCConnectionError when all are taken, or the address is
+    not this machine's.
     """
     if not 0 <= port <= 65535:
         raise RPCError(f"{port} is not a port; choose one from 0 (any free one) to 65535.")
@@ -154,7 +154,9 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
             )[0]
             listener = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
-            raise RPCError(f"cannot listen on {host!r}: {error.strerror or error}.") from error
+            raise RPCConnectionError(
+                f"cannot listen on {host!r}: {error.strerror or error}."
+            ) from error
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
@@ -165,9 +167,11 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
             last = error
             if error.errno != 98 and error.errno != 48:  # EADDRINUSE on Linux, on macOS
                 break
-    raise RPCError(
-        f"cannot listen on {host}, ports {port} to {max(port_end, port + 1) - 1}: "
-        f"{last.strerror if last else 'no port given'}. Choose others with port= and port_end=."
+    last_port = max(port_end, port + 1) - 1
+    ports = f"port {port}" if port == last_port else f"ports {port} to {last_port}"
+    raise RPCConnectionError(
+        f"cannot listen on {host}, {ports}: {last.strerror if last else 'no port given'}. Choose "
+        "others: --port and --port-end, port= and port_end= in Python."
     )
 
 
@@ -178,7 +182,7 @@ def listen_unix(path: str) -> socket.socket:
         with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(path)
-            raise RPCError(f"cannot listen on {path!r}: another server does.")
+            raise RPCConnectionError(f"cannot listen on {path!r}: another server does.")
         with contextlib.suppress(FileNotFoundError):
             if Path(path).is_socket():
                 Path(path).unlink()
@@ -192,7 +196,9 @@ def listen_unix(path: str) -> socket.socket:
     except BaseException as error:
         listener.close()
         if isinstance(error, OSError):
-            raise RPCError(f"cannot listen on {path!r}: {error.strerror or error}.") from error
+            raise RPCConnectionError(
+                f"cannot listen on {path!r}: {error.strerror or error}."
+            ) from error
         raise
 
 

@@ -15,7 +15,7 @@ from slipway.cli.completions import target_names
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import (
     ModelOptions,
-    need_file,
+    need_model,
     parse_bindings,
     parse_dims,
     parse_shapes,
@@ -121,7 +121,7 @@ def report(
     """
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
-    need_file(model)
+    need_model(model, model_format)
     page = output or (None if as_json else Path(f"{model.stem}.html"))
     need_output("--output", page, model, inputs)
     found = reported(model, target, wanted, options, inputs, numbers, limits)

@@ -11,7 +11,7 @@ from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
-from slipway.errors import MissingPackageError, NotAvailableError, reason_of
+from slipway.errors import MissingPackageError, RPCConnectionError, reason_of
 from slipway.version import install_line
 
 
@@ -46,18 +46,37 @@ def serve(
         ) from None
     from slipway.llm.server import application
 
+    listening = _bound(host, port)  # before minutes of compilation
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
     served = application(load(model, context, quantise, target, connection, caches=caches))
-    try:
-        listening = socket.create_server((host, port))
-    except OSError as error:
-        raise NotAvailableError(
-            f"{host}:{port} cannot be listened on: {reason_of(error)}. Choose another --port, or "
-            "0 for any."
-        ) from None
+    listening.listen()  # who comes earlier is refused, and need not wait
     console.err.print(
         f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"
     )
     uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket that has an address, and does not listen yet.
+
+    Raises RPCConnectionError where the address is taken, or is not this machine's.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+        except OSError:
+            made.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise RPCConnectionError(
+            f"{host}:{port} cannot be listened on: {reason_of(error)}. Choose another --port, or "
+            "0 for any."
+        ) from None
+    return made

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import SlipwayError
+from slipway.errors import FileError
 
 MAX_COMMANDS = 40
 _FIELDS = {"name", "run", "kinds", "farm", "timeout_s"}
@@ -47,38 +47,38 @@ def read_commands(path: Path) -> list[Command]:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SlipwayError(f"{path} cannot be read as a file of commands: {error}") from error
+        raise FileError(f"{path} cannot be read as a file of commands: {error}") from error
     entries = data.get("command", [])
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise SlipwayError(f'{path}: write each command as [[command]], name = "...", run = "..."')
+        raise FileError(f'{path}: write each command as [[command]], name = "...", run = "..."')
     found = [_command(path, entry) for entry in entries]
     names = [command.name for command in found]
     for name in names:
         if names.count(name) > 1:
-            raise SlipwayError(f"{path}: two commands are called {name!r}")
+            raise FileError(f"{path}: two commands are called {name!r}")
     if len(found) > MAX_COMMANDS:
-        raise SlipwayError(f"{path}: {len(found)} commands, and {MAX_COMMANDS} are the maximum")
+        raise FileError(f"{path}: {len(found)} commands, and {MAX_COMMANDS} are the maximum")
     return found
 
 
 def _command(path: Path, entry: Mapping[str, Any]) -> Command:
     name, run = entry.get("name"), entry.get("run")
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 40:
-        raise SlipwayError(f"{path}: a command needs a name of at most 40 characters, not {name!r}")
+        raise FileError(f"{path}: a command needs a name of at most 40 characters, not {name!r}")
     where = f"{path}: the command {name!r}"
     if unknown := set(entry) - _FIELDS:
-        raise SlipwayError(f"{where} has {', '.join(sorted(unknown))}; it knows {sorted(_FIELDS)}")
+        raise FileError(f"{where} has {', '.join(sorted(unknown))}; it knows {sorted(_FIELDS)}")
     try:
         words = tuple(shlex.split(run)) if isinstance(run, str) else ()
     except ValueError as error:
-        raise SlipwayError(f"{where}: run = {run!r}: {error}") from error
+        raise FileError(f"{where}: run = {run!r}: {error}") from error
     kinds, timeout_s = entry.get("kinds", []), entry.get("timeout_s", 60)
     if not words:
-        raise SlipwayError(f'{where} needs run = "a program and its words"')
+        raise FileError(f'{where} needs run = "a program and its words"')
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-        raise SlipwayError(f"{where}: kinds is a list of names")
+        raise FileError(f"{where}: kinds is a list of names")
     if not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 3600:
-        raise SlipwayError(f"{where}: timeout_s is a number of seconds up to 3600")
+        raise FileError(f"{where}: timeout_s is a number of seconds up to 3600")
     return Command(name, words, tuple(kinds), bool(entry.get("farm", False)), float(timeout_s))
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipway.errors import SlipwayError
+from slipway.errors import FileError
 from slipway.rpc.farm.devices import DeviceIdentity
 from slipway.rpc.farm.journal import FinishedJob, Sample
 
@@ -45,7 +45,7 @@ class Store:
             self._file = sqlite3.connect(path or ":memory:", check_same_thread=False)
             version = self._file.execute("pragma user_version").fetchone()[0]
             if version not in (0, _VERSION):
-                raise SlipwayError(
+                raise FileError(
                     f"{path} was written by another release of Slipway (format {version}, here "
                     f"{_VERSION}); name another file, or remove it"
                 )
@@ -55,7 +55,7 @@ class Store:
             self._file.execute(f"pragma user_version = {_VERSION}")
             self._file.commit()
         except sqlite3.Error as error:
-            raise SlipwayError(
+            raise FileError(
                 f"{path} cannot be the tracker's history: {error}; name a file in a folder that "
                 "may be written, or remove a damaged one"
             ) from error

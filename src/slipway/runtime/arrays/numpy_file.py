@@ -12,6 +12,8 @@ import numpy as np
 
 from slipway.errors import ArgumentValueError
 
+LABELS = "labels"  # the array of a dataset's .npz that is no input of a model, but its answers
+
 
 def read_numpy_file(
     path: str | os.PathLike[str],

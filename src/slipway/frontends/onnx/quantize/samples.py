@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ArgumentValueError, ModelError
-from slipway.runtime.arrays.numpy_file import read_numpy_file
+from slipway.errors import ArgumentValueError, FileError, ModelError
+from slipway.runtime.arrays.numpy_file import LABELS, read_numpy_file
 
 Sample = dict[str, np.ndarray[Any, Any]]
 
@@ -18,10 +18,11 @@ def read_samples(calibration: Any, inputs: Mapping[str, tuple[Any, ...]]) -> lis
     """Return calibration data as samples.
 
     `calibration` is an iterable of {name: array}; an array, for a model of one input; a .npz file
-    with an array per input; a .npy file; or a folder of .npz files (a sample each) or .npy files (a
-    sample each, for a model of one input).  Arrays of files may have one axis more than the
-    input, or a multiple of its first extent: then they hold many samples.  `inputs` gives the
-    model's shapes; what is open in them is no int.  Raises ModelError for data that does not fit.
+    with an array per input, and `labels`, which are left out; a .npy file; or a folder of .npz
+    files (a sample each) or .npy files (a sample each, for a model of one input).  Arrays of files
+    may have one axis more than the input, or a multiple of its first extent: then they hold many
+    samples.  `inputs` gives the model's shapes; what is open in them is no int.  Raises ModelError
+    for data that does not fit, FileError for files that hold none.
     """
     if isinstance(calibration, (str, Path)):
         samples = _from_path(Path(calibration), inputs)
@@ -59,14 +60,16 @@ def _from_path(path: Path, inputs: Mapping[str, tuple[Any, ...]]) -> list[Sample
     if path.is_dir():
         files = sorted(p for p in path.iterdir() if p.suffix in (".npz", ".npy"))
         if not files:
-            raise ModelError(f"the folder {path} holds no .npz or .npy file")
+            raise FileError(f"the folder {path} holds no .npz or .npy file")
         return [sample for file in files for sample in _from_path(file, inputs)]
     try:
         stored = read_numpy_file(path)
     except ArgumentValueError as error:
-        raise ModelError(f"{path} is no .npz or .npy file of numbers ({error})") from error
+        raise FileError(f"{path} is no .npz or .npy file of numbers ({error})") from error
     if isinstance(stored, np.ndarray):
         stored = {_only(inputs, f"{path}, an array,"): stored}
+    elif LABELS not in inputs:
+        stored.pop(LABELS, None)
     return _split(stored, inputs)
 
 
