@@ -43,4 +43,7 @@ NETWORKS = {
     "gcvit_xxtiny": (timm("gcvit_xxtiny"), image(224)),
     "focalnet_tiny_srf": (timm("focalnet_tiny_srf"), image(224)),
     "halonet26t": (timm("halonet26t"), image(256)),
+    "semnasnet_100": (timm("semnasnet_100"), image(128)),
+    "seresnet33ts": (timm("seresnet33ts"), image(128)),
+    "vit_tiny_r_s16_p8": (timm("vit_tiny_r_s16_p8_224"), image(224)),
 }
