@@ -198,7 +198,11 @@ def test_sizes_that_are_none(size):
 
 
 def test_sizes_that_no_schedule_divides_are_left_alone():
-    for options in ("32 -cooperative_matrix=f16:16x64x16", "7 -cooperative_matrix=f16:8x8x8"):
+    for options in (
+        "32 -cooperative_matrix=f16:16x64x16",
+        "32 -cooperative_matrix=f16:16x16x64",  # more steps than a panel has
+        "7 -cooperative_matrix=f16:8x8x8",
+    ):
         target = Target(f"vulkan -thread_warp_size={options}", host="llvm")
         code = model(dense(np.random.default_rng(0), "f16", 64, 64, 64)[0], target)
         assert "CooperativeMatrix" not in code.lib.imported_modules[0].get_source("spirv")

@@ -163,7 +163,11 @@ class MatrixSides:
 
 def _entry(in_types: Sequence[Any], out: str, target: Target, swap: bool) -> MatrixProduct | None:
     first, second = (t.dtype for t in in_types[:2])
-    return product_of_target(target, *((second, first) if swap else (first, second)), out)
+    entry = product_of_target(target, *((second, first) if swap else (first, second)), out)
+    if entry is None:
+        return None
+    whole = _PANEL_BYTES // dtypes.bytes_of(entry.a_dtype) % entry.depth == 0
+    return entry if whole else None
 
 
 def _product_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
