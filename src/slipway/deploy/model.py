@@ -23,7 +23,6 @@ from slipway.deploy.tensors import (
     specs_of,
 )
 from slipway.errors import ExecutionError
-from slipway.rpc.checks import whole
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
@@ -337,4 +336,6 @@ class Model:
 
 
 def _count(runs: int, what: str) -> int:
+    from slipway.rpc.checks import whole  # a saved model runs without the package
+
     return whole(runs, what, 1, MAX_RUNS)
