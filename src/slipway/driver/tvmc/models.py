@@ -17,6 +17,11 @@ from slipway.relay.text import parser
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch", ".relay": "relay"}
 
 
+def get_frontend_names() -> list[str]:
+    """Return the formats that a model file may have."""
+    return list(FORMATS.values())
+
+
 class TVMCImportError(TVMCException):
     """A model of a format that is not there."""
 
