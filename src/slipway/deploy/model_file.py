@@ -68,9 +68,9 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
     if chosen is None or chosen not in FORMATS.values():
         known = ", ".join(FORMATS)
         if model_format is None and path.is_dir():
-            what = _of_folder(path)
+            saved = _of_folder(path)
             raise ModelError(
-                f"{path} is a folder: {what}" if what else
+                f"{path} is a folder: {saved}" if saved else
                 f"{path} is a folder; a model is one file: {known}.{advice}"
             )  # fmt: skip
         if model_format is None and (what := _OTHERS.get(path.suffix.lower())) and path.is_file():

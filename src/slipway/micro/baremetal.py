@@ -256,6 +256,8 @@ def board_config(board: Board) -> str:
         f"#define BOARD_UART_SCALE {board.uart.scale}u",
         f"#define BOARD_UART_TX_PIN {board.uart.tx_pin}u",
         f"#define BOARD_UART_RX_PIN {board.uart.rx_pin}u",
+        f"#define BOARD_UART_PLIC {board.uart.plic:#x}u",
+        f"#define BOARD_UART_LINE {board.uart.line}u",
         "#ifndef BOARD_BAUD",
         "#define BOARD_BAUD 115200u",
         "#endif",

@@ -36,6 +36,8 @@ class Uart:
     scale: int = 1  # 256 for an LPUART
     tx_pin: int = 0  # where a pin is a number in the driver's register
     rx_pin: int = 0
+    plic: int = 0  # RISC-V: the interrupt controller, whose line wakes a core that waits for bytes
+    line: int = 0
 
 
 STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
