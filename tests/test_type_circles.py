@@ -19,6 +19,10 @@ PARTS_OF = {
         "slipway.codegen.llvm.parallel",
         "slipway.codegen.llvm.tiles",
     ),
+    "slipway.codegen.spirv.sink": (
+        "slipway.codegen.spirv.matrices",
+        "slipway.codegen.spirv.subgroups",
+    ),
     "slipway.ir.buffer": ("slipway.ir.expr",),
     "slipway.ir.expr": ("slipway.ir.intrin", "slipway.ir.operators"),
     "slipway.ir.interpreter.interpret": (

@@ -61,6 +61,10 @@ class Absent(types.ModuleType):
 
     __path__: ClassVar[list[str]] = []
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = importlib.machinery.ModuleSpec(name, None)  # find_spec wants one
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

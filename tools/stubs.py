@@ -17,12 +17,12 @@ from types import ModuleType
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 FACADES = (
-    "slipway", "slipway.contrib", "slipway.ir", "slipway.relay", "slipway.relay.build_module",
-    "slipway.relay.frontend", "slipway.relay.nn", "slipway.relay.op", "slipway.relay.qnn",
-    "slipway.relay.qnn.op", "slipway.relay.qnn.transform", "slipway.relay.quantize",
-    "slipway.relay.transform", "slipway.rpc", "slipway.runtime", "slipway.te", "slipway.testing",
-    "slipway.testing.utils", "slipway.tir", "slipway.tir.transform", "slipway.topi",
-    "slipway.topi.nn", "slipway.transform",
+    "slipway", "slipway.codegen", "slipway.contrib", "slipway.ir", "slipway.micro", "slipway.relay",
+    "slipway.relay.build_module", "slipway.relay.frontend", "slipway.relay.nn", "slipway.relay.op",
+    "slipway.relay.qnn", "slipway.relay.qnn.op", "slipway.relay.qnn.transform",
+    "slipway.relay.quantize", "slipway.relay.transform", "slipway.rpc", "slipway.runtime",
+    "slipway.te", "slipway.testing", "slipway.testing.utils", "slipway.tir",
+    "slipway.tir.transform", "slipway.topi", "slipway.topi.nn", "slipway.transform",
 )  # fmt: skip
 HEAD = '"""What type checkers see of {name}; written by tools/stubs.py."""\n\n'
 

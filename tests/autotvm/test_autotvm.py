@@ -9,6 +9,7 @@ import slipway as tvm
 from slipway import autotvm, relay, rpc, te
 from slipway.errors import CodegenError, TuningError
 from slipway.tuning import build as tuning_build
+from slipway.tuning.session import MeasuringSession
 
 
 @autotvm.template("test/matmul")
@@ -112,7 +113,11 @@ def test_kernels_of_a_model_are_tuned_and_the_log_is_used(tmp_path):
     assert sources[0] != sources[1]
 
 
-def test_what_was_tried_is_not_tried_again(tmp_path):
+def test_what_was_tried_is_not_tried_again(tmp_path, monkeypatch):
+    """All take as long, so that none is faster by chance and still has to meet the best."""
+    monkeypatch.setattr(
+        MeasuringSession, "times", lambda _, found, n: {c: [1.0] * n for c in found}
+    )
     log = tmp_path / "log"
     for _ in range(2):
         task = autotvm.task.create("test/matmul", (4, 2, 2, "float32"), "llvm")
@@ -189,10 +194,6 @@ def test_a_wrong_configuration_cannot_win(tmp_path):
     [
         (lambda: autotvm.task.create("test/matmull", (), "llvm"), "Did you mean 'test/matmul'"),
         (autotvm.get_config, "while they run"),
-        (
-            lambda: autotvm.tuner.GATuner(autotvm.task.create("test/matmul", SIZES, "opencl")),
-            "measure on processors",
-        ),
         (lambda: autotvm.measure_option(runner=3), "LocalRunner"),
         (lambda: autotvm.apply_history_best("no-such-log"), "cannot be read"),
         (

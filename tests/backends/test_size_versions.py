@@ -27,6 +27,7 @@ from slipway.transform.graph.fuse_ops import fuse_ops
 from slipway.transform.graph.infer_type import infer_type
 
 TARGET = compile_target("llvm -mcpu=x86-64-v3", None)
+AVX512 = compile_target("llvm -mcpu=x86-64-v4", None)
 
 
 def product(n, units=2):
@@ -167,7 +168,7 @@ def test_a_kernel_on_a_device_with_threads_stays_one():
     assert size_versions(function, TARGET) is not None
     requested = []
 
-    def lowered(part):
+    def lowered(part, _kernel):
         requested.append(part)
         return lower_kernel("f", part, TARGET)
 
@@ -184,7 +185,7 @@ def test_versions_share_the_arguments_and_the_size_of_the_kernel():
     function = product(Dim("n", 1, 8))
     own = set()
 
-    def lowered(part):
+    def lowered(part, _kernel):
         """Return loops that also read an argument through a view, and by its pointer."""
         func = lower_kernel("f", part, TARGET)
         buffers = [buffer for _, buffer in func.buffer_map]
@@ -260,9 +261,9 @@ def test_a_kernel_takes_the_cheapest_knobs_of_several():
     assert 1 < len({str(entry.knobs) for entry in table}) == len(table)
     seen = []
 
-    def lowered(part, knobs=None):
-        seen.append(knobs)
-        return lower_kernel("f", winograd(1) if knobs is None else part, TARGET)
+    def lowered(part, kernel):
+        seen.append(kernel.choice.knobs)
+        return lower_kernel("f", part, TARGET)
 
     loops = in_versions(function, TARGET, lowered)
     assert seen == [entry.knobs for entry in table]
@@ -274,6 +275,28 @@ def test_a_kernel_takes_the_cheapest_knobs_of_several():
         costs = [Analyzer().simplify(substitute(e.cost, values)).value for e in table]
         taken.add(costs.index(min(costs)))
     assert len(taken) > 1
+
+
+def test_an_image_of_few_tiles_is_one_block():
+    """Cores share its channels; in blocks of a row of tiles each row would be padded for itself."""
+    n, h, w = Dim("n", 1, 2), Dim("h", 2, 16), Dim("w", 2, 16)
+    data = relay.var("x", shape=(n, 8, h, w, 16))
+    weights = relay.var("kernel", shape=(8, 6, 6, 8, 16, 16))
+    made = relay.op.nn.contrib_conv2d_winograd_nchwc(data, weights, 1, "NCHW16c")
+    table = sized_knobs(kernel(made), AVX512)
+    ten = const(10, "int32")
+    values = {v: ten for entry in table for v in walk(entry.cost) if isinstance(v, SizeVar)}
+    costs = [Analyzer().simplify(substitute(e.cost, values)).value for e in table]
+    assert table[costs.index(min(costs))].knobs.block_rows == 4
+
+
+def test_rows_of_an_image_choose_their_tile():
+    """Forty positions are five tiles of eight or four of ten."""
+    data = relay.var("x", shape=(1, 4, Dim("h", 32, 160), Dim("w", 32, 160), 16))
+    weights = relay.var("kernel", shape=(8, 4, 3, 3, 16, 16))
+    made = relay.op.nn.contrib_conv2d_nchwc(data, weights, (2, 2), (1, 1, 1, 1))
+    rows = {entry.knobs.rows for entry in sized_knobs(kernel(made), AVX512)}
+    assert len(rows) > 1
 
 
 def test_a_block_of_tiles_pads_its_own_rows():

@@ -173,6 +173,7 @@ def test_input_shapes_have_ranges():
     ("parse", "given", "wanted"),
     [
         (parse_dims, ["batch=1..8", "a b=4"], {"batch": (1, 8), "a b": 4}),
+        (parse_dims, ["batch=1..8", "b=batch"], {"batch": (1, 8), "b": "batch"}),
         (parse_states, ["past=present", "h=2"], {"past": "present", "h": 2}),
     ],
 )

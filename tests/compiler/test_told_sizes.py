@@ -74,6 +74,17 @@ def test_beside_sizes_of_inputs():
         check(module, rng.standard_normal(n, dtype=np.float32))
 
 
+def test_an_input_of_the_same_shape_changes_no_size():
+    """Results keep theirs until the next run, and nothing is computed from sizes anew."""
+    module = GraphModule(relay.build(finder(relay.Dim("n", 1, ROOM)), "llvm")["default"](cpu()))
+    check(module, np.array([1, -1, 2, 3], "float32"))
+    module.set_input("x", np.zeros(4, "float32"))
+    assert module.get_output(1).shape == (3,)
+    module.set_input("x", np.zeros(5, "float32"))
+    assert module.get_output(1).shape == (0,)
+    check(module, np.array([1, -1, 2, 3, -2], "float32"))
+
+
 def test_a_size_out_of_its_range_is_said():
     module = GraphModule(relay.build(finder(most=4), "llvm")["default"](cpu()))
     x = -np.ones(ROOM, np.float32)

@@ -210,6 +210,9 @@ def test_what_a_wrong_description_says(tmp_path):
     path.write_text(OWN_BOARD.replace('"cmsdk"', '"pl012"'))
     with pytest.raises(SlipwayError, match=r"'pl012'.* cmsdk"):
         find_board(str(path))
+    path.write_text(OWN_BOARD.replace('"cmsdk", base', '"pl011", interrupt = 1, base'))
+    with pytest.raises(SlipwayError, match=r"'pl011' does not sleep .* leave uart.interrupt out"):
+        find_board(str(path))
     with pytest.raises(SlipwayError, match="there is no file"):
         find_board(str(tmp_path / "none.toml"))
     with pytest.raises(SlipwayError, match="Did you mean 'rp2040'"):

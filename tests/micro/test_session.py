@@ -1,7 +1,9 @@
 """The host drives firmware on emulated boards; lines that lie; boards that stop."""
 
+import os
 import socket
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from firmware_tools import needs
 
 from slipway import micro
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.micro.board import find_board
+from slipway.micro.emulator import EmulatorProcess
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api.server import IoTimeoutError
 from slipway.micro.serial_link import FAULTS, Kind, Packet, PacketReader, packet
@@ -68,6 +72,7 @@ def projects(tmp_path_factory):
             made[board].flash()
         return made[board]
 
+    project.folder = folder
     yield project
     for each in made.values():
         each.close()
@@ -102,6 +107,28 @@ def test_tensors_and_errors_of_the_device(projects):
             session.rpc.load_module("a.tar")
         with pytest.raises(AttributeError, match="no global function 'nothing'"):
             session.rpc.get_function("nothing")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs Linux")
+@pytest.mark.parametrize("name", BOARDS)
+def test_an_emulator_takes_no_time_while_the_host_is_silent(projects, name):
+    projects(name)
+    ticks = os.sysconf("SC_CLK_TCK")
+    line = EmulatorProcess(find_board(name), projects.folder / name / "build/firmware.elf")
+
+    def seconds():
+        fields = Path(f"/proc/{line._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / ticks
+
+    try:
+        with micro.Session(line) as session:
+            for number in range(3):
+                assert session.rpc.ping(b"hello") == b"hello"
+                before = seconds()
+                time.sleep(0.5)
+                assert seconds() - before < 0.05, number
+    finally:
+        line.close()
 
 
 def test_sessions_follow_each_other_and_a_second_start_ends_the_first(projects):

@@ -92,7 +92,7 @@ def test_what_ranges_prove_is_decided_and_nothing_else():
         with pytest.raises(TypeInferenceError, match=r"it is not known whether .*n in 1\.\.8"):
             query()
     for compute in (lambda: range(N), lambda: 3 // N, lambda: N / 2, lambda: N // 0):
-        with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
+        with pytest.raises(TypeInferenceError, match="the size of the open dimension n is needed"):
             compute()
 
 
@@ -173,7 +173,7 @@ def test_a_float_has_no_size_in_it():
     """Whoever multiplies by one needs a number, as with a remainder of a division."""
     n = Dim("n", 1, 8)
     for compute in (lambda: n * 0.5, lambda: 2.0 + n, lambda: divmod(n, 4)):
-        with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
+        with pytest.raises(TypeInferenceError, match="the size of the open dimension n is needed"):
             compute()
 
 
@@ -233,3 +233,25 @@ def test_a_quotient_that_is_rounded_up_has_one_form(make, by):
     assert -(-make(n) // by) is (make(n) + by - 1) // by
     for size in (1, 7, 8, 9, 40):
         assert -(-make(size) // by) == (make(size) + by - 1) // by
+
+
+def test_who_needs_a_number_is_told_which_size():
+    h = Dim("h", 2, 9)
+    x = relay.var("x", shape=(1, 3, 2 * h, 8))
+    words = r"the size of the open dimension h \* 2 is needed here, with h in 2..9: give the input"
+    for compute in (lambda: relay.vision.multibox_prior(x, (0.5,)), lambda: round(2 * h)):
+        with pytest.raises(TypeInferenceError, match=words):
+            compute()
+    with pytest.raises(TypeInferenceError, match=r"the open size h \* 2 by 0.7, which is no"):
+        relay.nn.upsampling(x, 0.7, 0.7)
+
+
+@pytest.mark.parametrize("factor", [2.0, 1.5, 3])
+def test_enlarging_an_open_size(factor):
+    h = Dim("h", 2, 9)
+    image = relay.nn.upsampling(relay.var("x", shape=(1, 3, h, 8)), factor, factor)
+    volume = relay.nn.upsampling3d(relay.var("x", shape=(1, 3, h, h, 8)), factor, factor, factor)
+    for size in range(2, 10):
+        wanted = (int(size * factor), int(8 * factor))
+        assert tuple(at(d, {h.formula: size}) for d in image.tensor_type.shape[2:]) == wanted
+        assert at(volume.tensor_type.shape[3], {h.formula: size}) == wanted[0]

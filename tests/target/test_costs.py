@@ -164,6 +164,7 @@ NO_FITS_OF_GPUS = {
     "joins.py": {"_MOST_TENSORS": "of WebGPU"},
     "schedules/joined.py": {"_SUM_BYTES": "of the widest type"},
     "schedules/texels.py": {"_SIDE": "a space"},
+    "schedules/warp_product.py": {"_SIDE": "of an instruction's matrices"},
     "schedules/tile.py": {"_SIDE": "a space", "_LONG_SIDE": "a space"},
     "warps.py": {
         "SUBGROUP_SHUFFLE": "Vulkan's bit", "_CUDA_WARP": "of the maker",

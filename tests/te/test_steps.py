@@ -48,7 +48,7 @@ def test_every_primitive_is_replayed():
     s[d].parallel(xo)
     s[d].prefetch(b, yo, 1)
     x, y = s[d].op.axis
-    s[d].prefetch_at(b, yo, (x + 1, te.floordiv(y, 2) * 2))
+    s[d].prefetch_at(b, yo, (x + 1, te.floordiv(y, 2) * 2), level=2)
     again = replay(s, d.op)
     assert again.steps == s.steps
     assert structural_equal(te.lower(s, [a, b, d]), te.lower(again, [a, b, d]))

@@ -13,17 +13,19 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.errors import TuningError
+from slipway.errors import RPCConnectionError, TuningError
 from slipway.rpc import client
+from slipway.script import tir as T
+from slipway.tuning.build import KernelJob, LoopsJob
 from slipway.tuning.database import Database
-from slipway.tuning.measure import kernel_bench
+from slipway.tuning.measure import Bench, KernelSubject, Measured, judge, kernel_bench
 from slipway.tuning.runner import DeviceRunner, LocalRunner, TrackerRunner
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import extract_tasks
 
 WRITER = """
 import resource, sys
-from slipway.errors import TuningError
+from slipway.errors import RPCConnectionError, TuningError
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured
 import importlib.util
@@ -312,3 +314,146 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path):
         assert search.step(2) == 2
     assert not beaten & set(measured[0])  # but one whose duel the kill prevented has it now
     assert len(database.trials(task, "local")) >= len(kept) + 2
+
+
+def loops_of(task, bodies):
+    """A subject whose candidates are functions of loops, by the rows that each writes."""
+
+    class Loops(KernelSubject):
+        def job(self, candidates):
+            return LoopsJob.of(task.target, candidates, self.lowered)
+
+        def lowered(self, candidate, name):
+            if candidate not in bodies:
+                return KernelJob(task.function, task.target, task.op, {candidate: {}}).lowered(
+                    candidate, name
+                )
+            return bodies[candidate].with_attr("global_symbol", name)
+
+    return Loops(task)
+
+
+def test_a_candidate_that_leaves_results_of_others_computes_nothing(tmp_path):
+    """What the default wrote lies there yet: it must not pass for the candidate's own."""
+    task = dense_task()
+    lazy = next(iter(task.space.neighbours(task.space.default)))
+
+    @T.prim_func
+    def writes_one(
+        x: T.Buffer((3, 40), "float32"),
+        w: T.Buffer((24, 40), "float32"),
+        y: T.Buffer((3, 24), "float32"),
+    ):
+        for i in range(1):
+            y[i, 0] = T.max(x[i, 0] * w[i, 0], y[i, 0])
+
+    subject = loops_of(task, {lazy: writes_one})
+    database = Database(tmp_path / "t.sqlite")
+    with Bench(task, subject, LocalRunner(), tmp_path, rounds=3) as bench:
+        search = TaskSearch(task, database, bench)
+        search.attempt([lazy])
+        assert "off by inf" in bench.verify(lazy)
+        assert bench.verify(task.space.default) == ""
+    assert database.best(task) is None
+    assert search.best == task.space.default
+
+
+class FlakyRunner(LocalRunner):
+    """This machine, which gives wrong numbers for a function in one of so many runs."""
+
+    def __init__(self, one_in, only=""):
+        super().__init__()
+        object.__setattr__(self, "faults", (one_in, only))
+
+    def open(self):
+        session, (one_in, only) = super().open(), self.faults
+        load, runs = session.load_module, iter(range(1, 1_000_000))
+
+        def loaded(name):
+            module = load(name)
+
+            def get_function(function):
+                run = module.get_function(function)
+
+                def flaky(*arguments):
+                    run(*arguments)
+                    if function.endswith(only) and next(runs) % one_in == 0:
+                        wrong = arguments[-1].numpy()
+                        wrong.flat[0] += 100
+                        arguments[-1].copyfrom(wrong)
+
+                return flaky
+
+            return SimpleNamespace(time_evaluator=module.time_evaluator, get_function=get_function)
+
+        session.load_module = loaded
+        return session
+
+
+def test_a_device_that_is_wrong_now_and_then_ends_the_search(tmp_path):
+    """Nothing that is found there would hold, and no candidate is to blame."""
+    task = dense_task()
+    candidate = next(iter(task.space.neighbours(task.space.default)))
+    with (
+        kernel_bench(task, FlakyRunner(7), tmp_path, rounds=1) as bench,
+        pytest.raises(TuningError, match=r"wrong numbers now and then.*right in \d+ of \d+ runs"),
+    ):
+        bench.verify(candidate)
+
+
+def test_a_candidate_that_is_wrong_in_one_of_many_runs_is_wrong(tmp_path):
+    """A race shows rarely: one run that was right says little."""
+    task = dense_task()
+    candidate = next(iter(task.space.neighbours(task.space.default)))
+    with kernel_bench(task, FlakyRunner(5, "candidate_1"), tmp_path, rounds=1) as bench:
+        assert "in run 5, output 0 is off by" in bench.verify(candidate)
+        assert bench.verify(task.space.default) == ""
+
+
+def test_a_device_that_starts_again_is_waited_for(tmp_path):
+    """Its server is killed in the midst of a search and comes back: no candidate is to blame."""
+    task, database = dense_task(), Database(tmp_path / "t.sqlite")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    servers = [tvm.rpc.Server("127.0.0.1", port, port + 1, silent=True)]
+    runner = DeviceRunner("127.0.0.1", port, connect_s=2.0)
+
+    def again():
+        time.sleep(1.5)
+        servers.append(tvm.rpc.Server("127.0.0.1", port, port + 1, silent=True))
+
+    try:
+        with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
+            search = TaskSearch(task, database, bench)
+            assert search.step(2) == 2
+            servers[0].terminate()
+            starting = threading.Thread(target=again)
+            starting.start()
+            assert search.step(3) == 3
+            starting.join()
+    finally:
+        for server in servers:
+            server.terminate()
+    assert not [t.error for t in database.trials(task, runner.device) if t.kind]
+
+
+def test_a_device_that_never_was_there_is_not_waited_for(tmp_path):
+    start = time.monotonic()
+    with (
+        kernel_bench(dense_task(), DeviceRunner("127.0.0.1", 9), tmp_path) as bench,
+        pytest.raises(TuningError, match=r"no session with 127\.0\.0\.1:9 for .*cannot connect"),
+    ):
+        bench.measure([])
+    assert time.monotonic() - start < 20
+
+
+def test_a_device_that_is_lost_at_the_last_word_makes_nothing_wrong():
+    """A winner whose results could not be seen is no wrong one: the device is at fault."""
+    one = Measured(dense_task().space.default, [1.0], 0.5)
+
+    def lost():
+        raise RPCConnectionError("the device is gone")
+
+    assert not judge(one, lost)
+    assert (one.kind, one.error) == ("run", "RPCConnectionError: the device is gone")
+    assert judge(Measured(one.candidate, [1.0], 0.5), lambda: "")

@@ -14,6 +14,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.backends.choices import records_path
 from slipway.errors import TuningError
+from slipway.tuning import store
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured
 from slipway.tuning.store import store_at, without_password
@@ -158,10 +159,23 @@ def test_several_searches_write_to_a_server_at_once(server, task):
     assert len(Database(server.url)) == before + 40
 
 
-def test_a_server_that_restarts_ends_no_search(server, task):
+def test_a_server_that_starts_again_is_waited_for(server, task):
+    """It does not answer for some seconds: that ends no night's search either."""
     database = Database(server.url)
     before, one = len(database), some(task, 1)[0]
     server.stop()  # as a crash would
+    starting = threading.Timer(2.0, server.start)
+    starting.start()
+    database.add(task, "d", [Measured(one, [1.0], 1.0)])
+    starting.join()
+    assert len(database) == before + 1
+
+
+def test_a_server_that_is_gone_is_told(server, task, monkeypatch):
+    monkeypatch.setattr(store, "BACK_S", 0.5)
+    database = Database(server.url)
+    before, one = len(database), some(task, 1)[0]
+    server.stop()
     with pytest.raises(TuningError, match="cannot be") as raised:
         database.add(task, "d", [Measured(one, [1.0], 1.0)])
     assert "secret" not in str(raised.value)

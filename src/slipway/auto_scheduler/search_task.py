@@ -25,6 +25,7 @@ from slipway.auto_scheduler.records import (
 )
 from slipway.auto_scheduler.search_policy import SketchPolicy
 from slipway.auto_scheduler.sketch import Sketches
+from slipway.auto_scheduler.sketch_gpu import GpuSketches
 from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule, RuledSketches
 from slipway.auto_scheduler.task_inputs import names_of_inputs
 from slipway.auto_scheduler.workload_registry import (
@@ -36,7 +37,7 @@ from slipway.auto_scheduler.workload_registry import (
 from slipway.autotvm.measure import MeasureOption
 from slipway.autotvm.task.kernel import KernelTask
 from slipway.backends.backend import compile_target
-from slipway.compiler.driver import lower
+from slipway.compiler.driver import build, lower
 from slipway.errors import SlipwayError, TuningError
 from slipway.relay.text.printer import astext
 from slipway.runtime.ndarray import NDArray, array
@@ -145,11 +146,6 @@ class SearchTask(ScheduledTask):
             register_workload_tensors(workload_key, compute_dag.tensors)
         self.compute_dag, self.workload_key, self.desc = compute_dag, workload_key, desc
         self.target = compile_target(target, target_host)
-        if not self.target.kind.is_cpu:
-            raise TuningError(
-                f"schedules are searched on processors, and {self.target} is none: write one by "
-                "hand, or build the model, whose schedules follow from the target's description"
-            )
         bytes_ = max(4, self.target.vector_bits // 8)
         self.hardware_params = hardware_params or HardwareParams(self.target.num_cores, bytes_)
         self.layout_rewrite_option = int(layout_rewrite_option or 0)
@@ -193,7 +189,8 @@ class SearchTask(ScheduledTask):
     @cached_property
     def sketches(self) -> Sketches:
         """The schedules that are searched; the default is one that compiles."""
-        found = Sketches(self.compute_dag, self.target)
+        kind = Sketches if self.target.kind.is_cpu else GpuSketches
+        found = kind(self.compute_dag, self.target)
         if self._rules:
             found = RuledSketches(self.compute_dag, self.target, self._policy, self._rules)
         first: SlipwayError | None = None
@@ -275,12 +272,16 @@ class SearchTask(ScheduledTask):
         return self.compute_dag.apply_steps_from_state(self._best(log_file))
 
     def print_best(self, log_file: str | Path, print_mode: str = "schedule") -> str:
-        """Return the best of a log as Python that makes its schedule."""
-        if print_mode != "schedule":
+        """Return the best of a log as Python that makes its schedule; "cuda": a GPU's source."""
+        if print_mode == "schedule":
+            return self.compute_dag.print_python_code_from_state(self._best(log_file))
+        if print_mode != "cuda" or self.target.kind.is_cpu:
             raise TuningError(
-                f"print_mode {print_mode!r} is not 'schedule', which is for processors"
+                f"print_mode {print_mode!r} is neither 'schedule' nor, for GPUs, 'cuda': the "
+                "source of the kernels, in the target's language"
             )
-        return self.compute_dag.print_python_code_from_state(self._best(log_file))
+        library = build(*self.apply_best(log_file), target=self.target)
+        return str(library.imported_modules[0].get_source())
 
     def _best(self, log_file: str | Path) -> StateObject:
         found = best_of(load_records(log_file), self.workload_key, self.target)

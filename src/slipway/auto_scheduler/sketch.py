@@ -64,8 +64,8 @@ class Sketches(Choices):
                 op = self._op(role)
                 for axis in op.axis:
                     for level, length in enumerate(self._lengths(op, axis, knobs)):
-                        if _name(op, axis, level) in knobs:
-                            knobs[_name(op, axis, level)] = length
+                        if axis_name(op, axis, level) in knobs:
+                            knobs[axis_name(op, axis, level)] = length
         return candidate_of(candidate.strategy, knobs)
 
     def sample(self, rng: random.Random) -> Candidate:
@@ -129,11 +129,11 @@ class Sketches(Choices):
             fits = {n for n in divisors(length) if n <= inner}
             if is_last:
                 fits |= {1 << i for i in range(inner.bit_length()) if 1 << i <= length}
-            knobs[_name(op, axis, 2)] = tuple(sorted(fits))
-            knobs[_name(op, axis, 1)] = tuple(n for n in divisors(length) if n <= 8)
-            knobs[_name(op, axis, 0)] = tuple(n for n in divisors(length) if n <= MOST_OUTER)
+            knobs[axis_name(op, axis, 2)] = tuple(sorted(fits))
+            knobs[axis_name(op, axis, 1)] = tuple(n for n in divisors(length) if n <= 8)
+            knobs[axis_name(op, axis, 0)] = tuple(n for n in divisors(length) if n <= MOST_OUTER)
         for axis in op.reduce_axis:
-            knobs[_name(op, axis, 0)] = divisors(extent(axis))
+            knobs[axis_name(op, axis, 0)] = divisors(extent(axis))
         knobs[f"{op.name}.level"] = (1, 2)
         knobs[f"{op.name}.unroll"] = UNROLLS
 
@@ -154,14 +154,14 @@ class Sketches(Choices):
                       f"{op.name}.parts": 8 * lanes, f"{op.name}.level": 2}  # fmt: skip
             if role.role is Role.TILED:
                 last = min(2 * lanes, extent(op.axis[-1]))
-                wanted[_name(op, op.axis[-1], 2)] = last
+                wanted[axis_name(op, op.axis[-1], 2)] = last
                 rows = 4  # of the innermost tile, along the axes before the last one
                 for axis in reversed(op.axis[:-1]):
                     length = fitting(rows, extent(axis))
-                    wanted[_name(op, axis, 2)] = length
+                    wanted[axis_name(op, axis, 2)] = length
                     rows = max(1, rows // length)
                 for axis in op.reduce_axis:
-                    wanted[_name(op, axis, 0)] = 64
+                    wanted[axis_name(op, axis, 0)] = 64
             for name, value in wanted.items():
                 if name in knobs:
                     found[name] = max((v for v in knobs[name] if v <= value), default=value)
@@ -169,10 +169,10 @@ class Sketches(Choices):
 
     def _lengths(self, op: ComputeOp, axis: Any, knobs: dict[str, int]) -> list[int]:
         """Return the lengths of the inner loops of a data axis, the innermost last."""
-        inner = knobs.get(_name(op, axis, 2), 1)
+        inner = knobs.get(axis_name(op, axis, 2), 1)
         left = -(-extent(axis) // inner)
-        middle = fitting(knobs.get(_name(op, axis, 1), 1), left)
-        outer = fitting(knobs.get(_name(op, axis, 0), 1), left // middle)
+        middle = fitting(knobs.get(axis_name(op, axis, 1), 1), left)
+        outer = fitting(knobs.get(axis_name(op, axis, 0), 1), left // middle)
         return [outer, middle, inner]
 
     # A guess at the cost.
@@ -184,7 +184,7 @@ class Sketches(Choices):
         for role in self.roles:
             if (
                 role.role is Role.TILED
-                and _name(self._op(role), self._op(role).axis[-1], 2) in knobs
+                and axis_name(self._op(role), self._op(role).axis[-1], 2) in knobs
             ):
                 sums = self._accumulators(self._op(role), knobs)
                 most = max(most, sums / vector_registers(self.target))
@@ -336,7 +336,7 @@ class SketchWriter:
             lengths = self.sketches._lengths(op, axis, self.knobs)
             sources.append(self._do("SP", stage, 4 * i, extent(axis), lengths, 1))
         for i, axis in enumerate(op.reduce_axis):
-            length = self._knob(_name(op, axis, 0), 1)
+            length = self._knob(axis_name(op, axis, 0), 1)
             self._do("SP", stage, 4 * data + 2 * i, extent(axis), [length], 1)
         space = [[4 * i + part for i in range(data)] for part in range(4)]
         steps = [[4 * data + 2 * i + part for i in range(reduced)] for part in range(2)]
@@ -360,5 +360,6 @@ class SketchWriter:
         self.tile_of[role.number] = (int(role.follower is None), 2 * data - 1 + reduced)
 
 
-def _name(op: Operation, axis: Any, level: int) -> str:
+def axis_name(op: Operation, axis: Any, level: int) -> str:
+    """Return the knob of an inner loop of an axis; level 2 is the innermost."""
     return f"{op.name}.{axis.var.name}.{level}"

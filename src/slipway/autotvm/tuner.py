@@ -149,11 +149,6 @@ class Tuner:
                 raise TypeError(
                     f"{type(self).__name__} takes no {name!r}.{did_you_mean(name, self.OPTIONS)}"
                 )
-        if not task.target.kind.is_cpu:
-            raise TuningError(
-                f"tuners measure on processors, and {task.target} is none: leave the tuning out, "
-                "schedules are chosen from the target's description"
-            )
         self.task = task
         self.best_config: Any = None
         self.best_flops = 0.0

@@ -63,8 +63,15 @@ class Version:
     high: int | None
     size: E.Var | int
     function: Function
-    decisions: tuple[Any, ...]  # of its schedule
+    kernel: ScheduledKernel
     table: Sequence[SizedKnobs]  # the knobs that it chooses from when it runs
+
+    @property
+    def decisions(self) -> tuple[Any, ...]:
+        """What makes its schedule differ from that of another version."""
+        choice = self.kernel.choice
+        sized = tuple(entry.knobs for entry in self.table)
+        return (self.kernel.implementation, sized or (choice and choice.knobs))
 
     def is_like(self, other: Version) -> bool:
         """Return whether both are scheduled alike."""
@@ -79,16 +86,20 @@ def size_versions(function: Function, target: Target) -> tuple[E.Var, list[Versi
     variables = _variables(function)
     if not variables:
         return None
-    return _size_versions(function, target, schedule_primitive(function, target).anchor, variables)
+    whole = schedule_primitive(function, target)
+    return _size_versions(function, target, whole, variables)
 
 
 def _size_versions(
-    function: Function, target: Target, anchor: str, variables: Sequence[E.Var]
+    function: Function, target: Target, whole: ScheduledKernel, variables: Sequence[E.Var]
 ) -> tuple[E.Var, list[Version]] | None:
-    if op_registry.get(anchor).pattern <= OpPattern.INJECTIVE:
+    if op_registry.get(whole.anchor).pattern <= OpPattern.INJECTIVE:
         return None
+    table = _table(whole, variables)
     for variable in variables:
-        found = _versions(function, target, variable)
+        dim = SymbolDim(variable)
+        every = Version(dim.low, dim.high, variable, function, whole, table)
+        found = _versions(every, target, variable)
         if len(found) > 1:
             return variable, found
     return None
@@ -105,15 +116,15 @@ def _variables(function: Function) -> list[E.Var]:
     return list(found)
 
 
-def _versions(function: Function, target: Target, variable: E.Var) -> list[Version]:
-    dim = SymbolDim(variable)
-    parts = _parts(dim.low, dim.high)
+def _versions(every: Version, target: Target, variable: E.Var) -> list[Version]:
+    """Return the versions that the parts of a range need; `every` is that of the whole range."""
+    function = every.function
+    parts = _parts(every.low, every.high)
     ends = {part: _version(function, target, variable, *part) for part in (parts[0], parts[-1])}
     first, last = ends[parts[0]], ends[parts[-1]]
-    if first.is_like(last):  # tiles grow with a size: what is alike at both ends is so between them
-        whole = _version(function, target, variable, dim.low, dim.high)
-        if whole.is_like(first):
-            return [whole]
+    # Tiles grow with a size: what is alike at both ends is so between them.
+    if first.is_like(last) and every.is_like(first):
+        return [every]
     found: list[Version] = []
     for low, high in parts:
         made = ends.get((low, high)) or _version(function, target, variable, low, high)
@@ -145,19 +156,19 @@ def _version(
         size = E.SizeVar(variable.name, variable.dtype, low, -1 if high is None else high)
     part = narrowed(function, {variable: size})
     made = schedule_primitive(part, target)
-    knobs = made.choice.knobs if made.choice is not None else None
-    table = _table(made, _variables(part))
-    sized = tuple(entry.knobs for entry in table)
-    return Version(low, high, size, part, (made.implementation, sized or knobs), table)
+    return Version(low, high, size, part, made, _table(made, _variables(part)))
 
 
-def in_versions(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+Lowering = Callable[[Function, ScheduledKernel], PrimFunc]
+
+
+def in_versions(function: Function, target: Target, lowered: Lowering) -> PrimFunc:
     """Return the loops of a kernel, in versions where its open sizes ask for them.
 
-    ``lowered(function)`` gives those of one version, ``lowered(function, knobs)`` with the knobs.
+    ``lowered(function, kernel)`` gives those of a version and its schedule.
     """
     if not target.kind.is_cpu:
-        return lowered(function)
+        return lowered(function, schedule_primitive(function, target))
     found = ways_of(function)
     if found is not None and isinstance(found.condition, E.IntImm):
         return in_versions(found.one if found.condition.value else found.other, target, lowered)
@@ -169,24 +180,24 @@ def in_versions(function: Function, target: Target, lowered: Callable[..., PrimF
     return _in_parts(function, target, lowered)
 
 
-def _in_parts(function: Function, target: Target, lowered: Callable[..., PrimFunc]) -> PrimFunc:
+def _in_parts(function: Function, target: Target, lowered: Lowering) -> PrimFunc:
+    whole = schedule_primitive(function, target)
     if any(bodies_of(expr) for expr in post_order(function.body)):
-        return lowered(function)  # the kernels inside have versions of their own
+        return lowered(function, whole)  # the kernels inside have versions of their own
     variables = _variables(function)
     if not variables:
-        return lowered(function)
-    whole = schedule_primitive(function, target)
+        return lowered(function, whole)
     table = _table(whole, variables)
     if len(table) > 1:
-        return _cheapest_of(table, function, lowered)
-    found = _size_versions(function, target, whole.anchor, variables)
+        return _cheapest_of(table, function, target, lowered)
+    found = _size_versions(function, target, whole, variables)
     if found is None:
-        return lowered(function)
+        return lowered(function, whole)
     variable, versions = found
     made = [
-        _cheapest_of(version.table, version.function, lowered)
+        _cheapest_of(version.table, version.function, target, lowered)
         if len(version.table) > 1
-        else lowered(version.function)
+        else lowered(version.function, version.kernel)
         for version in versions
     ]
     frame = _frame(made[-1], function)
@@ -217,10 +228,10 @@ def _table(made: ScheduledKernel, variables: Sequence[E.Var]) -> Sequence[SizedK
 
 
 def _cheapest_of(
-    table: Sequence[SizedKnobs], function: Function, lowered: Callable[..., PrimFunc]
+    table: Sequence[SizedKnobs], function: Function, target: Target, lowered: Lowering
 ) -> PrimFunc:
     """Return a kernel with a schedule for each of the knobs, of which the cheapest runs."""
-    made = [lowered(function, entry.knobs) for entry in table]
+    made = [lowered(function, schedule_primitive(function, target, e.knobs)) for e in table]
     frame = _frame(made[-1], function)
     bodies = [_moved(f, frame, {}) for f in made]
     body = bodies[-1]

@@ -228,20 +228,26 @@ def parse_shapes(text: str | None) -> Shapes | None:
 def parse_dims(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return {name: size or (low, high)} of ``--dim batch=1..8`` and ``--dim batch=4``.
 
+    ``--dim other=batch`` says that another name is the same size, and gives that name.
     Raises OptionError with an example when a text is spelled otherwise.
     """
     found: dict[str, Any] = {}
+    names = [text.rpartition("=")[0] for text in texts or ()]
     for text in texts or ():
         name, _, size = text.rpartition("=")
         match = _RANGE.fullmatch(size)
-        if not name or not (size.isdecimal() or (match and not match["name"])):
+        is_other = size != name and size in names
+        if not name or not (size.isdecimal() or is_other or (match and not match["name"])):
             raise OptionError(
                 f"--dim {text!r}: write the model's name of a dimension, =, and its size or the "
                 "range that stays open: --dim batch=1..8 --dim sequence=128"
             )
         if name in found:
             raise OptionError(f"--dim gives the dimension {name!r} two sizes")
-        found[name] = (int(match["low"]), int(match["high"])) if match else int(size)
+        if is_other:
+            found[name] = size
+        else:
+            found[name] = (int(match["low"]), int(match["high"])) if match else int(size)
     return found
 
 

@@ -1,5 +1,6 @@
 """PrimFuncs to machine code and C."""
 
-from slipway.target.codegen import llvm_version_major
+from slipway.lazy import by_module, offer
 
-__all__ = ["llvm_version_major"]
+_HOMES = by_module({"slipway.target.codegen": "llvm_version_major"})
+__getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -22,9 +22,8 @@ from slipway import te
 from slipway.backends import strategy as registry
 from slipway.backends.backend import backend_of
 from slipway.backends.choices import RECORDS, records_digest, records_path, using_records
-from slipway.backends.primitive import schedule_primitive
+from slipway.backends.primitive import ScheduledKernel, schedule_primitive
 from slipway.backends.size_versions import in_versions
-from slipway.backends.strategy import Knobs
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
@@ -73,15 +72,14 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
             return _ready(external_kernel(name, function), target)
         own = with_own_sizes(function)
         lowered = partial(_lowered, name, target=target)
-        return lowered(own) if divided_sizes(own) else in_versions(own, target, lowered)
+        if divided_sizes(own):
+            return lowered(own, schedule_primitive(own, target))
+        return in_versions(own, target, lowered)
     except SlipwayError as error:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
 
-def _lowered(
-    name: str, function: Function, knobs: Knobs | None = None, *, target: Target
-) -> PrimFunc:
-    kernel = schedule_primitive(function, target, knobs)
+def _lowered(name: str, function: Function, kernel: ScheduledKernel, *, target: Target) -> PrimFunc:
     scopes = image_scopes(function, len(kernel.args))
     binds = {
         tensor: decl_buffer(tensor.shape, tensor.dtype, tensor.name, scope=scope)

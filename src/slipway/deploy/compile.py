@@ -152,9 +152,10 @@ def _read(
             return relay.frontend.from_onnx(
                 model, shape=sizes, constants=constants, dims=dims, counted=False
             )
-        if hasattr(model, "state_dict"):
-            program = hasattr(model, "graph_signature")  # which knows its inputs
-            if sizes is None and example is None and not program:
+        if hasattr(model, "state_dict") or hasattr(model, "inlined_graph"):
+            # A program knows its inputs, and a script says itself what it does not.
+            told = hasattr(model, "graph_signature") or hasattr(model, "inlined_graph")
+            if sizes is None and example is None and not told:
                 raise ModelError(
                     f"a {type(model).__name__} does not say what it takes: pass example=, inputs "
                     "like those it will get, or shapes={'name': (1, 3, 224, 224)}"

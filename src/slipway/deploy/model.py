@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import shutil
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -22,7 +23,7 @@ from slipway.deploy.tensors import (
     named_inputs,
     specs_of,
 )
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
@@ -210,7 +211,7 @@ class Model:
         """Measure each operator where the model runs; inputs that are not given are random."""
         from slipway.inspect.profile import profile_model
 
-        number, repeat = _count(number, "number"), _count(repeat, "repeat")
+        number, repeat = _counts(number, repeat)
         self._fill(inputs, named)
         return profile_model(self.executor, self._metadata, number=number, repeat=repeat)
 
@@ -218,7 +219,7 @@ class Model:
         self, *inputs: Any, number: int = 10, repeat: int = 5, **named: Any
     ) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
-        number, repeat = _count(number, "number"), _count(repeat, "repeat")
+        number, repeat = _counts(number, repeat)
         self._fill(inputs, named)
         return self.executor.benchmark(self._devices.main, number=number, repeat=repeat)
 
@@ -335,7 +336,11 @@ class Model:
         return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
 
 
-def _count(runs: int, what: str) -> int:
-    from slipway.rpc.checks import whole  # a saved model runs without the package
-
-    return whole(runs, what, 1, MAX_RUNS)
+def _counts(number: int, repeat: int) -> tuple[int, int]:
+    """Return how many runs are timed together, and how often."""
+    for name, value in (("number", number), ("repeat", repeat)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ArgumentTypeError(f"{name}={reprlib.repr(value)} is no whole number.")
+        if not 1 <= value <= MAX_RUNS:
+            raise ArgumentValueError(f"{name}={value} is not from 1 to {MAX_RUNS}.")
+    return int(number), int(repeat)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ModelError, OpenShapeError, did_you_mean
+from slipway.frontends.torch.traced.scripted import holds_script
 
 if TYPE_CHECKING:
     from slipway.ir.function import IRModule
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 # What other files of models are, and how their framework writes one of `FORMATS`.
 _PYTORCH = (
-    "PyTorch's own files have weights and names of classes but no graph: make the module, load its "
-    "weights, and torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')"
+    "it is PyTorch's file of weights and names of classes, which has no graph: make the module, "
+    "load its weights, and "
+    "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')"
 )
 _KERAS = (
     "Keras saved it: relay.frontend.from_keras(keras.saving.load_model(path)) takes the model "
@@ -65,6 +67,8 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
     format, FileNotFoundError when there is no such file.
     """
     chosen = model_format or FORMATS.get(path.suffix.lower())
+    if chosen is None and _OTHERS.get(path.suffix.lower()) == _PYTORCH and holds_script(path):
+        chosen = "pytorch"
     if chosen is None or chosen not in FORMATS.values():
         known = ", ".join(FORMATS)
         if model_format is None and path.is_dir():

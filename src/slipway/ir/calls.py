@@ -51,10 +51,10 @@ def call_pure_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -
     return Call(dtypes.canonical(dtype), "call_pure_extern", arguments)
 
 
-def prefetch(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> Evaluate:
-    """Ask for the memory of ``buffer[indices]``, to be read and kept in all caches."""
+def prefetch(buffer: Buffer, indices: tuple[PrimExpr, ...], level: int = 1) -> Evaluate:
+    """Ask for the memory of ``buffer[indices]``, to be read and kept in caches from `level` on."""
     address = Call("handle", "address_of", (BufferLoad(buffer, indices),))
-    read, keep, data = (as_expr(v) for v in (0, 3, 1))
+    read, keep, data = (as_expr(v) for v in (0, 4 - level, 1))
     return Evaluate(Call("int32", "prefetch", (address, read, keep, data)))
 
 

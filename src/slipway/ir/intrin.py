@@ -171,6 +171,9 @@ _TABLE = [
     Intrinsic("call_llvm_pure_intrin", -1),
     Intrinsic("hardware", -1),  # StringImm name of ir.hardware, a (or its rows), b, c
     Intrinsic("warp_product", -1, pure=False),  # name, addresses: ir/instructions/warp_products.py
+    # The same of matrices that nobody has elements of: ir/instructions/cooperative_products.py.
+    Intrinsic("warp_zero", 2, pure=False),
+    Intrinsic("warp_store", 3, pure=False),
     *(  # mask, value, place, width, warp: ir/instructions/warp_shuffles.py
         Intrinsic(f"warp_shuffle{where}", 5, pure=False) for where in ("", "_up", "_down")
     ),

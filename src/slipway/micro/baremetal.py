@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ArgumentValueError
-from slipway.micro.board import DEVICES, Board, RegisterStep, board_names, find_board
+from slipway.micro.board import DEVICES, Board, RegisterStep, Uart, board_names, find_board
 from slipway.micro.board_tools import flash_board, need_tools, only_port
 from slipway.micro.emulator import EmulatorProcess, SerialProcess
 from slipway.micro.exports.readme import project_readme
@@ -240,6 +240,16 @@ class BaremetalHandler(server.ProjectAPIHandler):
         self.line.write(data, timeout_sec)
 
 
+def _interrupt_of(uart: Uart) -> list[str]:
+    """Return what lets a driver sleep; other templates have none of it."""
+    if uart.interrupt < 0:
+        return []
+    return [
+        f"#define BOARD_UART_INTERRUPT {uart.interrupt}",
+        f"#define BOARD_UART_CONTROLLER {uart.controller:#x}u",
+    ]
+
+
 def board_config(board: Board) -> str:
     """Return board_config.h: which registers and features the board's sources use."""
     has_fpu = any("-mfpu" in flag or "float-abi=hard" in flag for flag in board.cflags)
@@ -256,11 +266,10 @@ def board_config(board: Board) -> str:
         f"#define BOARD_UART_SCALE {board.uart.scale}u",
         f"#define BOARD_UART_TX_PIN {board.uart.tx_pin}u",
         f"#define BOARD_UART_RX_PIN {board.uart.rx_pin}u",
-        f"#define BOARD_UART_PLIC {board.uart.plic:#x}u",
-        f"#define BOARD_UART_LINE {board.uart.line}u",
         "#ifndef BOARD_BAUD",
         "#define BOARD_BAUD 115200u",
         "#endif",
+        *_interrupt_of(board.uart),
         f"#define BOARD_HAS_ICACHE {int(board.instruction_cache)}",
         f"#define BOARD_HAS_DCACHE {int(board.data_cache)}",
         f"#define BOARD_HAS_BOOT_ROM {int(bool(board.boot))}",

@@ -36,8 +36,8 @@ class Uart:
     scale: int = 1  # 256 for an LPUART
     tx_pin: int = 0  # where a pin is a number in the driver's register
     rx_pin: int = 0
-    plic: int = 0  # RISC-V: the interrupt controller, whose line wakes a core that waits for bytes
-    line: int = 0
+    interrupt: int = -1  # that a byte raises, where the driver can sleep until then
+    controller: int = 0  # of interrupts, where the core has none: a RISC-V core's PLIC
 
 
 STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
@@ -158,7 +158,17 @@ def _read(path: Path) -> Board:
                 f"{path}: there is no {prefix} {value!r}; there are {', '.join(known)}."
                 + did_you_mean(value, known)
             )
+    if board.uart.interrupt >= 0 and not _can_sleep(board.uart.kind):
+        raise FileError(
+            f"{path}: the driver {board.uart.kind!r} does not sleep until an interrupt; leave "
+            "uart.interrupt out, and it asks for each byte"
+        )
     return board
+
+
+def _can_sleep(uart: str) -> bool:
+    """Return whether a serial driver has `board_uart_wait`; that of a project may have."""
+    return uart == "none" or "board_uart_wait" in (_SOURCES / f"uart_{uart}.c").read_text()
 
 
 def _parse(path: Path) -> Board:

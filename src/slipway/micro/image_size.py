@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipway.backends.micro.kernels.library import PUSHED_BYTES
+from slipway.backends.micro.kernels.pushed import PUSHED_BYTES
 from slipway.errors import FileError
 from slipway.micro.fit import Need
 

@@ -16,6 +16,8 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
@@ -94,6 +96,8 @@ class OpenDim:
 
 
 def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+    made = lru_cache(4096)(partial(_formula_made, make, swapped))  # types ask the same many times
+
     def compute(self: SymbolDim, other: Any) -> Any:
         if not isinstance(other, int | SymbolDim):
             return self._unknown() if isinstance(other, float | OpenDim) else NotImplemented
@@ -110,10 +114,16 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
                 f"{other} beside the open dimension {self}: sizes that are open are counted with "
                 f"{self.formula.dtype}"
             )
-        mine, given = self.formula, ops.as_expr(other, self.formula.dtype)
-        return dim_of(make(given, mine) if swapped else make(mine, given))
+        return made(self, other)
 
     return compute
+
+
+def _formula_made(
+    make: Callable[[Any, Any], Any], swapped: bool, dim: SymbolDim, other: Any
+) -> Any:
+    mine, given = dim.formula, ops.as_expr(other, dim.formula.dtype)
+    return dim_of(make(given, mine) if swapped else make(mine, given))
 
 
 def _is_beyond(formula: PrimExpr, value: int) -> bool:
@@ -220,6 +230,15 @@ class SymbolDim(OpenDim):
     def record(self) -> tuple[Any, ...]:
         """What the dimension is made of: its formula."""
         return (self.formula,)
+
+    def _unknown(self, *other: Any) -> NoReturn:
+        raise TypeInferenceError(
+            f"the size of the open dimension {self} is needed here, with {described([self])}: give "
+            "the input a fixed shape"
+        )
+
+    __int__ = __index__ = __float__ = __round__ = _unknown
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _unknown
 
     def __neg__(self) -> Any:
         return 0 - self
@@ -407,6 +426,21 @@ def at(extent: Extent, sizes: Mapping[Any, int]) -> int:
         raise TypeInferenceError(f"the size of {missing[0]} is needed for {extent}")
     values = {v: ops.const(sizes[v], v.dtype) for v in extent.variables}
     return int(Analyzer().simplify(substitute(extent.formula, values)))
+
+
+def scaled(extent: Extent, factor: float) -> Any:
+    """Return an extent times a factor, rounded down; an open one takes factors that are fractions.
+
+    Raises TypeInferenceError for another factor.
+    """
+    if not isinstance(extent, SymbolDim):
+        return int(extent * factor)
+    exact = Fraction(factor)
+    if exact.denominator > 1 << 10:
+        raise TypeInferenceError(
+            f"it scales the open size {extent} by {factor}, which is no fraction"
+        )
+    return extent * exact.numerator // exact.denominator
 
 
 def usual(extent: Extent) -> int:

@@ -24,7 +24,7 @@ class Costs:
     - `ahead_bytes`: how far ahead of its use a panel of weights is prefetched.
     - `l2_share`: the part of the second-level cache that data may fill.
     - `streamed_positions`: up to so many positions of an image, a convolution waits for its
-      weights unless they are prefetched.
+      weights unless they are prefetched; `waiting_positions`: up to so many, for short ones too.
     - `panel_positions`, `task_rows`: what the start of a part takes in its own work: positions for
       the first reading of a panel of weights, rows of an image for those it reads again.
 
@@ -84,6 +84,8 @@ class Costs:
     - `pair_products`: of each position of an image with fewer than four channels, that outweigh
       packing it for instructions on pairs.
     - `pair_columns`: from so many columns on, packing a right matrix in pairs pays.
+    - `paired_score_rows`: from so many queries and keys on, an attention in bfloat16 is faster in
+      its parts, whose products take pairs; `paired_scores`: up to so many, which leave the caches.
     - `subpixel_gain`: the part of the products of one convolution for all remainders of a
       transposed one, up to which one for each is chosen.
     - `subpixel_filling`: so many times the taps of a transposed convolution, zeros included, may be
@@ -96,6 +98,7 @@ class Costs:
     ahead_bytes: int = 2048
     l2_share: float = 0.8
     streamed_positions: int = 100
+    waiting_positions: int = 28
     panel_positions: int = 5
     task_rows: int = 1
 
@@ -145,6 +148,8 @@ class Costs:
 
     pair_products: int = 900
     pair_columns: int = 16
+    paired_score_rows: int = 64
+    paired_scores: int = 1 << 23
     subpixel_gain: float = 0.85
     subpixel_filling: float = 8
 

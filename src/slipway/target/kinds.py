@@ -129,6 +129,7 @@ _GPU: dict[str, type] = {
     "mattr": list,
     "strict": bool,
     "simdgroup_matrix": bool,
+    "cooperative_matrix": list,
 }
 
 

@@ -161,8 +161,10 @@ class ComputeNest:
         values = {a: an.substitute(v, first) for a, v in self.nest.values.items()}
         converter = Converter(self.lowering, values)
         return [
-            prefetch(self.lowering.storage[tensor].buffer, tuple(map(converter.convert, indices)))
-            for tensor, indices in mark.prefetch_at
+            prefetch(
+                self.lowering.storage[tensor].buffer, tuple(map(converter.convert, indices)), level
+            )
+            for tensor, indices, level in mark.prefetch_at
         ]
 
     def loop(self, loop: LeafLoop, body: S.Stmt, var: Var | None = None) -> S.Stmt:

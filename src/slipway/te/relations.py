@@ -74,4 +74,4 @@ class IterVarAttr:
         self.tensor_intrin: Any = None
         self.pragmas: tuple[tuple[str, Any], ...] = ()
         self.prefetch: tuple[tuple[Any, Any], ...] = ()
-        self.prefetch_at: tuple[tuple[Any, tuple[PrimExpr, ...]], ...] = ()
+        self.prefetch_at: tuple[tuple[Any, tuple[PrimExpr, ...], int], ...] = ()

@@ -407,8 +407,10 @@ class Stage:
             "prefetch", self.schedule.tensor_key(tensor), var, ops.as_int(ops.as_expr(offset))
         )
 
-    def prefetch_at(self, tensor: Tensor, var: IterVar, indices: Sequence[Any]) -> None:
-        """Prefetch ``tensor[indices]`` in every step of loop `var`.
+    def prefetch_at(
+        self, tensor: Tensor, var: IterVar, indices: Sequence[Any], level: int = 1
+    ) -> None:
+        """Prefetch ``tensor[indices]`` in every step of loop `var`, into caches from `level` on.
 
         `indices` are integers and expressions over the axes of this stage (`op.axis`,
         `op.reduce_axis`); the loops inside `var` count as zero.  The place may lie beyond the end
@@ -432,9 +434,9 @@ class Stage:
                 f"{', '.join(repr(a.name) for a in axes.values())}"
             )
         mark = self.attr(var)
-        mark.prefetch_at = (*mark.prefetch_at, (tensor, exprs))
+        mark.prefetch_at = (*mark.prefetch_at, (tensor, exprs, level))
         named = [v for v in axes if v in used]
-        text = save_json((exprs, tuple(named)))
+        text = save_json((exprs, tuple(named), level))
         key = self.schedule.tensor_key(tensor)
         self._log("prefetch_at", key, var, text, *(axes[v] for v in named))
 

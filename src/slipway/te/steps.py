@@ -145,9 +145,10 @@ class _Replay:
             self.stage(number).prefetch(tensor, axis, offset)
         elif name == "prefetch_at":
             tensor, axis, text, *axes = arguments
-            positions, named = load_json(text)
+            positions, named, *level = load_json(text)  # older ones have no level
             given = {var: axis.var for var, axis in zip(named, axes, strict=True)}
-            self.stage(number).prefetch_at(tensor, axis, [substitute(p, given) for p in positions])
+            indices = [substitute(p, given) for p in positions]
+            self.stage(number).prefetch_at(tensor, axis, indices, *level)
         elif name == "tensorize":
             axis, intrin = arguments
             if intrin not in self.intrinsics:

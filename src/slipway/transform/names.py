@@ -19,6 +19,7 @@ OPT_LEVELS = {
     "AnnotateTarget": 0,
     "BackwardFoldScaleAxis": 3,
     "CanonicalizeOps": 3,
+    "ChannelsFirst": 2,
     "CombineParallelBatchMatmul": 4,
     "CombineParallelConv2D": 4,
     "CombineParallelDense": 4,

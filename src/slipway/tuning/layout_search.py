@@ -9,9 +9,9 @@ model's outputs are those of the operators' NumPy definitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,10 @@ from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.database import Database
 from slipway.tuning.layouts import LayoutTask, extract_layouts
-from slipway.tuning.measure import (
-    Measured,
-    error_text,
-    is_faster,
-    scored,
-)
+from slipway.tuning.measure import Measured, error_text, is_faster, judge, scored
 from slipway.tuning.model_bench import ModelBench, is_timed_whole
 from slipway.tuning.runner import Runner, at_work
-from slipway.tuning.search import SAME_ERRORS, Deadline
+from slipway.tuning.search import SAME_ERRORS, Deadline, kernel_errors
 from slipway.tuning.space import Candidate
 
 BATCH = 6
@@ -127,9 +122,22 @@ class LayoutSearch:
         """Return the times of candidates; where a device is lost, of each by itself."""
         try:
             times = self.bench.times(paths, rounds)
+        except RPCError:
+            return self._alone(paths, present, rounds)
+        return self._scored(times, present)
+
+    def _scored(self, times: Mapping[Candidate, list[float]], present: Candidate) -> list[Measured]:
+        self._failures = []
+        self.seconds = sorted(times[present])[len(times[present]) // 2]
+        return [scored(c, times[c], times[present]) for c in times]
+
+    def _by_itself(
+        self, paths: Mapping[Candidate, Path], present: Candidate, rounds: int
+    ) -> list[Measured]:
+        """Return the times of a candidate and the present one; the device's loss is its error."""
+        try:
+            times = self.bench.times(paths, rounds)
         except RPCError as error:
-            if len(paths) > 2:
-                return self._alone(paths, present, rounds)
             self._failures.append(error_text(error))
             if len(self._failures) >= SAME_ERRORS:
                 raise TuningError(
@@ -138,9 +146,7 @@ class LayoutSearch:
                 ) from error
             at_fault = [c for c in paths if c != present]
             return [Measured(c, kind="run", error=error_text(error)) for c in at_fault]
-        self._failures = []
-        self.seconds = sorted(times[present])[len(times[present]) // 2]
-        return [scored(c, times[c], times[present]) for c in times]
+        return self._scored(times, present)
 
     def _alone(
         self, paths: Mapping[Candidate, Path], present: Candidate, rounds: int
@@ -150,8 +156,8 @@ class LayoutSearch:
         for candidate in paths:
             if candidate != present:
                 pair = {present: paths[present], candidate: paths[candidate]}
-                measured = self._measured(pair, present, rounds)
-                found += [m for m in measured if m.candidate == candidate]
+                measured = self._by_itself(pair, present, rounds)
+                found += [m for m in measured if m.candidate not in {f.candidate for f in found}]
         return found
 
     def _crown(
@@ -173,13 +179,13 @@ class LayoutSearch:
             one, other = again.get(challenger.candidate), again.get(present)
             if one is None or other is None or one.kind or not is_faster(one, other):
                 continue
-            wrong = self.bench.verify(paths[one.candidate])
-            if wrong:
-                one.kind, one.error, one.score = "wrong", wrong, float("inf")
-            score = one.score
-            one.score = score if wrong else self._score_of(task) * score
-            self.database.add(task, self.device, [one], verified=None if wrong else one.candidate)
-            if not wrong:
+            path, score = paths[one.candidate], one.score
+            is_right = judge(one, partial(self.bench.verify, path))
+            one.score = self._score_of(task) * score if is_right else one.score
+            self.database.add(
+                task, self.device, [one], verified=one.candidate if is_right else None
+            )
+            if is_right:
                 self.chosen[task.key], self._present = one.candidate, paths[one.candidate]
                 self.score *= score
                 return True
@@ -248,22 +254,9 @@ def _search_one(search: LayoutSearch, task: LayoutTask, most: int) -> int:
     """Search one task until nothing is gained any more, in `most` trials; return how many."""
     left = most
     while left > 0 and not search.is_done(task):
-        with layout_errors(search, task):
+        with kernel_errors(task):
             made = search.step(task, min(BATCH, left))
         if not made:
             break
         left -= made
     return most - left
-
-
-@contextmanager
-def layout_errors(search: LayoutSearch, task: LayoutTask) -> Iterator[None]:
-    """Make every error of the block a TuningError that says which task it was about."""
-    try:
-        yield
-    except RPCError as error:
-        raise TuningError(f"no session with {search.device} for {task}: {error}") from error
-    except SlipwayError as error:
-        if isinstance(error, TuningError):
-            raise
-        raise TuningError(f"{task}: {error}") from error

@@ -7,8 +7,9 @@ over the default's in the same round: it holds from batch to batch and day to da
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slipway.errors import RPCError, SlipwayError
+from slipway.errors import RPCError, SlipwayError, TuningError
 from slipway.inspect.bisect import kernel_reference
 from slipway.inspect.difference import difference
 from slipway.ir.function import IRModule
@@ -29,7 +30,7 @@ from slipway.tuning.build import KernelJob, kernel_job
 from slipway.tuning.builders import Buildable, Builder, BuiltBatch, InLibrary
 from slipway.tuning.drift import Condition
 from slipway.tuning.runner import Runner
-from slipway.tuning.session import Array, MeasuringSession
+from slipway.tuning.session import Array, MeasuringSession, opened, twice
 from slipway.tuning.space import Candidate, Choices
 from slipway.tuning.task import TuningTask
 
@@ -170,8 +171,6 @@ class Bench:
         while self._sessions:
             self._sessions.pop().close()
 
-    # One batch.
-
     def measure(
         self, candidates: Sequence[Candidate], rounds: int = 0, together: bool = False
     ) -> list[Measured]:
@@ -179,16 +178,20 @@ class Bench:
 
         `together`: all on one device, in the same rounds, so that they can be compared.
         Where a device does not survive its share, each of it is tried alone; the one at fault is
-        told by that.  Raises RPCError when no session can be had, SlipwayError where the default
-        itself cannot be built or run: nothing can be compared then.
+        told by that.  Raises TuningError when no session can be had, SlipwayError where the default
+        itself cannot be built: nothing can be compared then.
         """
         default = self._default
         batch = [default, *(c for c in candidates if c != default)]
         built = self._built(batch, together)
+        if default not in built.functions:  # the seconds for a candidate may be too few here
+            found_late = Builder(math.inf).build(self.subject, [default], self._path(), True)
+            built.functions |= found_late.functions
         if default not in built.functions:
             raise SlipwayError(f"the default choice of {self.task}: {built.errors[default]}")
         self._reference = built.functions[default]
-        found = [Measured(c, kind="build", error=text) for c, text in built.errors.items()]
+        errors = {c: text for c, text in built.errors.items() if c not in built.functions}
+        found = [Measured(c, kind="build", error=text) for c, text in errors.items()]
         shares = self._shares([c for c in built.functions if c != default], together)
         with ThreadPoolExecutor(len(shares)) as pool:
             measured = list(
@@ -198,14 +201,11 @@ class Bench:
         for share, outcome in zip(shares, measured, strict=True):
             if isinstance(outcome, RPCError):
                 lost.append((share, outcome))
-                self._sessions.remove(share.session)
-                share.session.close()
+                self._lose(share.session)
             else:
-                # The default is one candidate, though each device measures it.
-                done = {m.candidate for m in found}
-                found += [m for m in outcome if m.candidate not in done]
+                _add(found, outcome)
         for share, error in lost:
-            found += self._alone(share.candidates, error, rounds)
+            _add(found, self._alone(built, share.candidates or [default], error, rounds))
         return found
 
     @property
@@ -215,9 +215,11 @@ class Bench:
         return default
 
     def _built(self, candidates: Sequence[Candidate], together: bool) -> BuiltBatch:
+        return self.builder.build(self.subject, candidates, self._path(), together)
+
+    def _path(self) -> Path:
         self._number += 1
-        path = self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
-        return self.builder.build(self.subject, candidates, path, together)
+        return self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
 
     def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[SharedWork]:
         """Share candidates among the sessions that there are, and those that are free."""
@@ -241,38 +243,56 @@ class Bench:
         return [scored(c, times[c], times[self._default]) for c in functions]
 
     def _alone(
-        self, candidates: Sequence[Candidate], error: RPCError, rounds: int
+        self, built: BuiltBatch, candidates: Sequence[Candidate], error: RPCError, rounds: int
     ) -> list[Measured]:
-        """Return what the candidates of a device that was lost do, each by itself."""
-        if len(candidates) <= 1:
-            at_fault = candidates or [self._default]
-            return [Measured(c, kind="run", error=error_text(error)) for c in at_fault]
-        found = []
+        """Return what the candidates of a device that was lost do, each by itself.
+
+        One alone has another try, too: devices are lost for reasons of their own.
+        """
+        found: list[Measured] = []
         for candidate in candidates:
-            found += [m for m in self.measure([candidate], rounds) if m.candidate == candidate]
-        if all(m.kind == "run" for m in found):
-            found[0].error = error_text(
-                error
-            )  # no candidate is at fault: what was said first says why
+            share = SharedWork(self._open(), [] if candidate == self._default else [candidate])
+            outcome = self._share(built, share, rounds or self.rounds)
+            if isinstance(outcome, RPCError):
+                self._lose(share.session)
+                outcome = [Measured(candidate, kind="run", error=error_text(outcome))]
+            _add(found, outcome)
+        if all(m.kind == "run" for m in found):  # no candidate is at fault
+            found[0].error = error_text(error)  # what was said first says why
         return found
 
-    # Numbers.
-
     def verify(self, candidate: Candidate) -> str:
-        """Return how a candidate's results on the device differ from the reference's; "" if not."""
-        built = self._built([candidate], together=True)
+        """Return how a candidate's results on the device differ from the reference's; "" if not.
+
+        Raises RPCError when the device is lost twice, TuningError when it contradicts itself: the
+        default's results are right in one run and wrong in another.
+        """
+        built = self._built(list(dict.fromkeys([self._default, candidate])), together=True)
         if candidate in built.errors:
             return built.errors[candidate]
+        run, default = built.functions[candidate], built.functions.get(self._default)
+        wrong = twice(lambda: next(filter(None, self._differences(run)), ""))
+        if wrong and default is not None:
+            said = twice(lambda: list(self._differences(default)))
+            if any(said) and not all(said):
+                raise TuningError(
+                    f"{self.runner.device} computes wrong numbers now and then: the default choice "
+                    f"of {self.task} was right in {said.count('')} of {len(said)} runs, and else "
+                    f"{next(filter(None, said))}. Look at its memory, power and heat; nothing "
+                    "that is measured there would hold"
+                )
+        return wrong
+
+    def _differences(self, function: InLibrary) -> Iterator[str]:
+        """Yield how the results of one run after another differ from the reference's."""
         if self._wanted is None:
             self._wanted = self.subject.reference(self.inputs)
         session = self._open()
         try:
-            results = session.results(built.functions[candidate])
-        except RPCError as error:
-            self._sessions.remove(session)
-            session.close()
-            return error_text(error)
-        return numeric_difference(results, self._wanted)
+            yield from differences(session.results(function), self._wanted)
+        except RPCError:
+            self._lose(session)
+            raise
 
     def condition(self) -> Condition:
         """Return what the first device says of its heat and clock, the default running.
@@ -286,13 +306,15 @@ class Bench:
         except RPCError:
             return Condition()
 
-    # Sessions.
-
     def _open(self) -> MeasuringSession:
-        """Return the first session; RPCError when there is none to be had."""
+        """Return the first session; TuningError when there is none to be had."""
         if not self._sessions:
-            self._sessions.append(self._begun(self.runner.open()))
+            self._sessions.append(opened(self.runner, self.task, self._begun))
         return self._sessions[0]
+
+    def _lose(self, session: MeasuringSession) -> None:
+        self._sessions.remove(session)
+        session.close()
 
     def _begun(self, session: RPCSession) -> MeasuringSession:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
@@ -334,6 +356,30 @@ def random_array(type_: TensorType, seed: int) -> Array:
     if type_.dtype.startswith("float") or type_.dtype == "bfloat16":
         return rng.standard_normal(type_.shape).astype(type_.dtype)
     return rng.integers(0, 2, type_.shape).astype(type_.dtype)
+
+
+def differences(runs: Iterable[Sequence[Array]], wanted: Sequence[Array]) -> Iterator[str]:
+    """Yield how the results of each run differ from the reference's, "" where they do not."""
+    for number, results in enumerate(runs, start=1):
+        found = numeric_difference(results, wanted)
+        yield f"in run {number}, {found}" if found and number > 1 else found
+
+
+def judge(winner: Measured, verify: Callable[[], str]) -> bool:
+    """Return whether a winner's results are right; what is wrong is noted in it."""
+    try:
+        kind, error = "wrong", verify()
+    except RPCError as lost:
+        kind, error = "run", error_text(lost)
+    if error:
+        winner.kind, winner.error, winner.score = kind, error, float("inf")
+    return not error
+
+
+def _add(found: list[Measured], more: Iterable[Measured]) -> None:
+    """Add what was measured; the default is one candidate, though each device measures it."""
+    done = {m.candidate for m in found}
+    found += [m for m in more if m.candidate not in done]
 
 
 def numeric_difference(results: Sequence[Array], wanted: Sequence[Array]) -> str:

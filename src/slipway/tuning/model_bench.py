@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from slipway.relay.interpret import interpret
 from slipway.relay.open_dims import has_open
 from slipway.relay.types import TensorType
 from slipway.target import Target
-from slipway.tuning.measure import error_text, numeric_difference, random_array
+from slipway.tuning.measure import differences, random_array
 from slipway.tuning.records import Choice, write_choices
 from slipway.tuning.runner import Runner
-from slipway.tuning.session import Array, ModelSession
+from slipway.tuning.session import Array, ModelSession, opened, twice
 from slipway.tuning.space import Candidate
 
 
@@ -86,18 +87,25 @@ class ModelBench:
         return times
 
     def verify(self, path: Path) -> str:
-        """Return how the outputs on the device differ from the reference's; "" if not."""
+        """Return how the outputs on the device differ from the reference's; "" if not.
+
+        Raises RPCError when the device is lost, and again on a new session.
+        """
         if self._wanted is None:
             found = interpret(self.module, params=self.params, **self.inputs)
             self._wanted = [np.asarray(a) for a in (found if isinstance(found, tuple) else [found])]
+        return twice(lambda: self._difference(path))
+
+    def _difference(self, path: Path) -> str:
+        assert self._wanted is not None
         try:
-            results = self._open().results(path)
-        except RPCError as error:
+            return next(filter(None, differences(self._open().results(path), self._wanted)), "")
+        except RPCError:
             self.__exit__()
-            return error_text(error)
-        return numeric_difference(results, self._wanted)
+            raise
 
     def _open(self) -> ModelSession:
         if self._session is None:
-            self._session = ModelSession(self.runner.open(), self.inputs)
+            begin = partial(ModelSession, inputs=self.inputs)
+            self._session = opened(self.runner, "the whole model", begin)
         return self._session

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from slipway.errors import RPCError, ToolchainError
+from slipway.errors import RPCConnectionError, RPCError, ToolchainError
 from slipway.libinfo import find_js_path
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.local import PopenSession
@@ -19,6 +20,8 @@ from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 from slipway.toolchain.web_runtime import web_device
 
 FREE_S = 2.0  # how long a device that was free a moment ago is waited for
+BACK_S = 120.0  # how long one that was there before, and perhaps starts again
+PAUSE_S = 0.5  # between two looks
 
 
 _AT_WORK: ContextVar[str] = ContextVar("what devices are asked for", default="")
@@ -151,6 +154,7 @@ class DeviceRunner:
     timeout_s: float = 10.0
     connect_s: float = CONNECT_TIMEOUT_S
     is_cold: bool = False
+    _met: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def device(self) -> str:
@@ -158,10 +162,18 @@ class DeviceRunner:
         return _named(self.key or f"{self.host}:{self.port}", self.is_cold)
 
     def open(self) -> RPCSession:
-        """Connect to it."""
-        return _limited(
-            connect(self.host, self.port, key=self.key, timeout=self.connect_s), self.timeout_s
-        )
+        """Connect to it; one that was there before is waited for, for it may be starting again."""
+        end = time.monotonic() + (BACK_S if self._met else 0.0)
+        while True:
+            try:
+                session = connect(self.host, self.port, key=self.key, timeout=self.connect_s)
+            except RPCConnectionError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(PAUSE_S)
+            else:
+                self._met.add(self.host)
+                return _limited(session, self.timeout_s)
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """There is one device."""

@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from slipway.errors import RPCError, SlipwayError, TuningError
+from slipway.errors import SlipwayError, TuningError
 from slipway.tuning.drift import DriftWatch
-from slipway.tuning.measure import Bench, Decision, Measured, is_faster, scored
+from slipway.tuning.measure import Bench, Decision, Measured, is_faster, judge, scored
 from slipway.tuning.model import ScoreModel
 from slipway.tuning.space import Candidate
 
@@ -180,10 +181,7 @@ class TaskSearch(Generic[TaskT]):
         """Try these candidates and return how many there were; raises as `step` does."""
         if not batch:
             return 0
-        try:
-            measured = self.bench.measure(batch)
-        except RPCError as error:
-            raise TuningError(f"no session with {self.device} for {self.task}: {error}") from error
+        measured = self.bench.measure(batch)
         self._note(measured)
         self.database.add(self.task, self.device, [m for m in measured if m.candidate in batch])
         if self.expectation is not None:
@@ -287,15 +285,13 @@ class TaskSearch(Generic[TaskT]):
                     self.database.add(self.task, self.device, [lost])
                     self.scores[lost.candidate] = lost.score
                 continue
-            wrong = self.bench.verify(one.candidate)
-            if wrong:
-                one.kind, one.error, one.score = "wrong", wrong, float("inf")
-                self.errors["wrong"] += 1
+            is_right = judge(one, partial(self.bench.verify, one.candidate))
+            self.errors[one.kind] += not is_right
             self.database.add(
-                self.task, self.device, [one], verified=None if wrong else one.candidate
+                self.task, self.device, [one], verified=one.candidate if is_right else None
             )
             self.scores[one.candidate] = one.score
-            if not wrong:
+            if is_right:
                 self.best, self.best_score = one.candidate, one.score
                 return
 

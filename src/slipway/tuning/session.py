@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.model_devices import ModelDevices
 from slipway.tuning.builders import InLibrary
 from slipway.tuning.drift import Condition
+from slipway.tuning.runner import Runner
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
@@ -27,6 +29,10 @@ FLUSH = "cache_flush_cpu_non_first_arg"  # of the device, by the classic name
 BUSY_MS = 100  # of work before a device is asked for its clock: governors look each 10 ms or so
 HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
 FIRST_ROUNDS = 2
+RUNS = 60  # of a winner, whose results are looked at: a race is in one of many
+RUNS_S = 0.5  # that these take at most, but for the first
+
+T = TypeVar("T")
 
 
 class MeasuringSession:
@@ -46,11 +52,12 @@ class MeasuringSession:
         is_cold: bool = False,
     ) -> None:
         self._session, self._outputs = session, len(outputs)
+        self._nothing = [_no_results(array) for array in outputs]
         self._device = session.device(kind)
         self._flush = _flush_of(session) if is_cold and kind == "cpu" else None
         self._arguments = [
             self._device.empty(array.shape, str(array.dtype)).copyfrom(array)
-            for array in (*inputs, *outputs)
+            for array in (*inputs, *self._nothing)
         ]
 
     def close(self) -> None:
@@ -80,10 +87,18 @@ class MeasuringSession:
 
         return taken(run, list(functions), rounds, self._session)
 
-    def results(self, function: InLibrary) -> list[Array]:
-        """Return what a function of a library writes."""
-        self._loaded(function.path).get_function(function.name)(*self._arguments)
-        return [a.numpy() for a in self._arguments[len(self._arguments) - self._outputs :]]
+    def results(self, function: InLibrary) -> Iterator[list[Array]]:
+        """Yield what a function of a library writes, in one run after another.
+
+        Before each of them the outputs hold what is no result of anything.
+        """
+        run = self._loaded(function.path).get_function(function.name)
+        outputs = self._arguments[len(self._arguments) - self._outputs :]
+        for _ in looked_at(self._session):
+            for output, nothing in zip(outputs, self._nothing, strict=True):
+                output.copyfrom(nothing)
+            run(*self._arguments)
+            yield [output.numpy() for output in outputs]
 
     def condition(self, work: InLibrary) -> Condition:
         """Return what the device says of its heat and clock while it works at a function.
@@ -144,11 +159,12 @@ class ModelSession:
         timer = module.time_evaluator("run", self._devices[path].main, number=number)
         return float(timer().mean)
 
-    def results(self, path: Path) -> list[Array]:
-        """Return the outputs of a model."""
+    def results(self, path: Path) -> Iterator[list[Array]]:
+        """Yield the outputs of a model, of one run after another."""
         model = self._loaded(path)
-        model.run()
-        return [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
+        for _ in looked_at(self._session):
+            model.run()
+            yield [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
 
     def keep(self, paths: Collection[Path]) -> None:
         """Forget the models that are not in `paths`: each has its weights on the device."""
@@ -164,6 +180,47 @@ class ModelSession:
                 model.set_input(name, value)
             self._models[path] = model
         return self._models[path]
+
+
+def looked_at(session: RPCSession) -> Iterator[None]:
+    """Yield for each run whose results are looked at: one where every run is the same."""
+    end = time.monotonic() + RUNS_S
+    for number in range(1 if session.has_exact_clock else RUNS):
+        if number and time.monotonic() > end:
+            break
+        yield
+
+
+def twice(work: Callable[[], T]) -> T:
+    """Return what `work` does, tried once more where the device is lost, for whatever reason.
+
+    Raises RPCError when it is lost again.
+    """
+    try:
+        return work()
+    except RPCError:
+        return work()
+
+
+def opened(runner: Runner, task: object, begin: Callable[[RPCSession], T]) -> T:
+    """Return what `begin` makes of a fresh session, to measure `task`.
+
+    Raises TuningError where there is none: that is no candidate's fault.
+    """
+    try:
+        session = runner.open()
+        try:
+            return begin(session)
+        except RPCError:
+            return begin(runner.open())
+    except RPCError as error:
+        raise TuningError(f"no session with {runner.device} for {task}: {error}") from error
+
+
+def _no_results(array: Array) -> Array:
+    """Return values of an array's type that no kernel computes, or hardly ever: NaN of floats."""
+    byte = b"\xff" if "float" in str(array.dtype) else b"\xa5"
+    return np.frombuffer(byte * array.nbytes, array.dtype).reshape(array.shape)
 
 
 def taken(

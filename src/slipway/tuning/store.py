@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +32,8 @@ create table if not exists loops (
 );
 """
 SCHEMES = ("postgresql", "postgres")
+BACK_S = 120.0  # how long a server that was there before is waited for: it may be starting again
+PAUSE_S = 0.5  # between two looks
 _LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use
 
 
@@ -155,7 +158,7 @@ class ServerStore:
         for is_last in (False, True):
             try:
                 if self._connection.closed or self._connection.broken:
-                    self._connection = self._connected()
+                    self._connection = self._connected_again()
                 with self._connection.transaction():
                     return run(self._connection)
             except self._psycopg.Error as error:
@@ -163,6 +166,17 @@ class ServerStore:
                 if is_last or not self._connection.broken:
                     raise TuningError(doing.format(self.where, _first_line(error))) from error
         raise AssertionError("unreachable")
+
+    def _connected_again(self) -> Any:
+        """Return a connection to a server that was there, waiting for one that starts again."""
+        end = time.monotonic() + BACK_S
+        while True:
+            try:
+                return self._connected()
+            except TuningError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(PAUSE_S)
 
     def _connected(self) -> Any:
         try:

@@ -16,7 +16,7 @@ from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.builders import Builder
 from slipway.tuning.database import Database, KeptTask
-from slipway.tuning.layout_search import LayoutSearch, layout_errors
+from slipway.tuning.layout_search import LayoutSearch
 from slipway.tuning.layouts import LayoutTask, extract_layouts
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.model_bench import ModelBench, is_timed_whole
@@ -77,7 +77,7 @@ def _try_layouts(
     search, tried = LayoutSearch(layouts, into, bench), []
     for task in sorted(layouts, key=lambda task: -task.weight):
         choices = elsewhere.foretold(task)[:MOST]
-        with layout_errors(search, task):
+        with kernel_errors(task):
             search.attempt(task, [c.candidate for c in choices])
         tried += choices
     return tried

@@ -25,6 +25,7 @@ from slipway.tuning.measure import Measured, is_faster, scored
 from slipway.tuning.model_bench import ModelBench, is_timed_whole
 from slipway.tuning.records import Choice
 from slipway.tuning.runner import Runner
+from slipway.tuning.session import twice
 from slipway.tuning.space import Candidate
 
 ROUNDS = 14
@@ -114,7 +115,7 @@ class _Check:
     def compared(self, without: list[Choice], with_: list[Choice]) -> tuple[Measured, Measured]:
         """Return the times of the model with two sets of choices, interleaved."""
         paths = {WITHOUT: self.bench.build(without), WITH: self.bench.build(with_)}
-        times = self.bench.times(paths, ROUNDS)
+        times = twice(lambda: self.bench.times(paths, ROUNDS))
         one, other = (scored(c, times[c], times[WITHOUT]) for c in (WITHOUT, WITH))
         return one, other
 

@@ -207,6 +207,29 @@ def test_deep_convolution_whose_weights_are_streamed(
     assert run(body, target) == "conv2d_nchwc.streamed"
 
 
+@pytest.mark.parametrize(("size", "window", "in_order"), [(3, 1, True), (7, 3, False)])
+def test_weights_are_streamed_in_the_order_in_which_they_lie(size, window, in_order):
+    """Where the data of all blocks of the sum, here 27 KB and 3.6 MB, stays in the cache."""
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 96, size, size, 8), var("w", 96, 96, window, window, 8, 8), 1, window // 2
+    )
+    function = conv.as_function().with_attr("Primitive", 1)
+    lowered = str(lower_kernel("kernel", function, Target(TARGETS[1])))
+    copy, *products, result = re.findall(r"for (o\.outer|ko)\w* in", lowered)
+    assert (copy, result) == ("ko", "o.outer")
+    assert products == (["o.outer", "ko"] if in_order else ["o.outer"])  # inside that of the copy
+
+
+@pytest.mark.parametrize(
+    ("size", "chunks", "streamed"), [(5, 16, True), (5, 8, False), (6, 16, False)]
+)
+def test_a_tile_or_two_wait_for_short_kernels_too(size, chunks, streamed):
+    weight = var("w", 16, chunks, 1, 1, 8, 8)
+    conv = relay.nn.contrib_conv2d_nchwc(var("x", 1, chunks, size, size, 8), weight, 1, 0)
+    found = run(conv, TARGETS[1])
+    assert found == f"conv2d_nchwc.{'streamed' if streamed else 'direct'}"
+
+
 @pytest.mark.parametrize("words", ["wasm32", "x86_64-linux-gnu -mcpu=x86-64"])
 def test_short_vectors_do_not_wait_for_weights(words):
     conv = relay.nn.contrib_conv2d_nchwc(

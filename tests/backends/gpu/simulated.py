@@ -342,6 +342,7 @@ _GIVEN = {
         "copies.cc",
         "races.cc",
         "banks.cc",
+        "matrices.cc",
         "nvptx.cc",
     ),
 }
@@ -409,6 +410,7 @@ def _object_of(text):
     text = re.sub(r"addrspacecast ptr addrspace\(3\) (%\w+) to ptr", _SAME, text)
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "")
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
+    text = text.replace("@llvm.slw.matrix_", "@slw_matrix_")  # test_cooperative.py
     text = _amds_modelled(text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from watched import run_watched, watched_driver
 
 SCRIPT = """
 import numpy as np
@@ -119,3 +120,19 @@ def test_nothing_is_kept_without_a_folder(device, tmp_path, monkeypatch):
         check=True,
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_a_driver_is_asked_for_what_it_made_only_where_that_is_kept(kind, tmp_path, monkeypatch):
+    """PoCL compiles every kernel once more for it, for any number of threads."""
+    monkeypatch.delenv("SLIPWAY_DEVICE_CACHE", raising=False)
+    environment = watched_driver(kind, tmp_path)
+    name = {"opencl": "GetProgramInfo", "vulkan": "GetPipelineCacheData"}[kind]
+    body = f"""
+    x, out = (tvm.nd.array(np.ones(128, "float32"), device) for _ in range(2))
+    built(3.0)(x, out)
+    assert out.numpy()[0] == 3
+    print(calls({name!r}))
+    """
+    assert run_watched(kind, environment, body).split() == ["0"]
+    kept = {**environment, "SLIPWAY_DEVICE_CACHE": str(tmp_path / "kept")}
+    assert run_watched(kind, kept, body).split() == ["2"]

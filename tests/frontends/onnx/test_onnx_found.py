@@ -163,3 +163,75 @@ def test_different_elements_and_slices(axis, is_sorted):
         module.run(x=x)
         for number, want in enumerate(session.run(None, {"x": x})):
             np.testing.assert_array_equal(module.get_output(number).numpy(), want)
+
+
+def boxes_or_none():
+    """As detectors write it: no box where there is none, else those that are left, and then more.
+
+    What follows takes as many as the branch that was taken has.
+    """
+    none = [helper.make_node("Constant", [], ["no"], value=helper.make_tensor("n", 7, [0], []))]
+    some = [
+        N("Greater", ["sums", "high"], ["strong"]), N("NonZero", ["strong"], ["at"]),
+        N("Squeeze", ["at", "zeros"], ["keep"]),
+    ]  # fmt: skip
+    bodies = {
+        "then_branch": helper.make_graph(
+            none, "none", [], [helper.make_tensor_value_info("no", 7, [0])]
+        ),
+        "else_branch": helper.make_graph(
+            some, "some", [], [helper.make_tensor_value_info("keep", 7, ["k"])]
+        ),
+    }
+    nodes = [
+        N("ReduceSum", ["x", "one"], ["all_sums"], keepdims=0),
+        N("Greater", ["all_sums", "low"], ["is_box"]), N("NonZero", ["is_box"], ["where"]),
+        N("Squeeze", ["where", "zeros"], ["chosen"]), N("Gather", ["x", "chosen"], ["boxes"]),
+        N("ReduceSum", ["boxes", "one"], ["sums"], keepdims=0),
+        N("Shape", ["sums"], ["shape"]), N("ReduceProd", ["shape"], ["number"], keepdims=0),
+        N("Equal", ["number", "zero"], ["is_none"]), N("If", ["is_none"], ["kept"], **bodies),
+        N("Slice", ["kept", "zeros", "four"], ["few"]), N("Gather", ["boxes", "few"], ["best"]),
+        N("Shape", ["best"], ["size"]), N("ConstantOfShape", ["size"], ["filled"]),
+        N("CumSum", ["best", "zero"], ["summed"]), N("Add", ["summed", "filled"], ["y"]),
+    ]  # fmt: skip
+    weights = {
+        "one": np.int64([1]), "zero": np.int64(0), "zeros": np.int64([0]), "four": np.int64([4]),
+        "low": np.float32(0), "high": np.float32(0.5),
+    }  # fmt: skip
+    return nodes, ["y"], weights
+
+
+def test_branches_that_find_nothing_or_something():
+    both_sides(boxes_or_none(), (9, 6), [(9, 6)] * 4)
+    both_sides(boxes_or_none(), (relay.Dim("n", 1, 12), 6), [(3, 6), (12, 6), (8, 6), (1, 6)])
+
+
+def test_branches_of_unequal_sizes():
+    """Rows 0 to 2 of an open tensor, or all of it."""
+    cut = [N("Slice", ["x", "zeros", "two"], ["s"])]
+    whole = [N("Identity", ["x"], ["w"])]
+    rows = helper.make_tensor_value_info
+    bodies = {
+        "then_branch": helper.make_graph(cut, "cut", [], [rows("s", 1, ["a", 3])]),
+        "else_branch": helper.make_graph(whole, "whole", [], [rows("w", 1, ["n", 3])]),
+    }
+    nodes = [
+        N("ReduceSum", ["x"], ["total"], keepdims=0), N("Greater", ["total", "zero"], ["choice"]),
+        N("If", ["choice"], ["rows"], **bodies), N("CumSum", ["rows", "axis"], ["y"]),
+    ]  # fmt: skip
+    weights = {
+        "zeros": np.int64([0]), "two": np.int64([2]), "zero": np.float32(0), "axis": np.int64(0)
+    }  # fmt: skip
+    both_sides((nodes, ["y"], weights), (relay.Dim("n", 2, 9), 3), [(4, 3), (9, 3), (5, 3)])
+
+
+def test_no_more_of_the_best_than_there_are():
+    """k is the smaller of a number and of how many were found."""
+    nodes = [
+        N("NonZero", ["x"], ["found"]), N("Squeeze", ["found", "zeros"], ["at"]),
+        N("Gather", ["x", "at"], ["values"]), N("Shape", ["values"], ["size"]),
+        N("Concat", ["size", "five"], ["both"], axis=0),
+        N("ReduceMin", ["both"], ["k"], keepdims=1), N("TopK", ["values", "k"], ["y", "places"]),
+    ]  # fmt: skip
+    weights = {"zeros": np.int64([0]), "five": np.int64([5])}
+    both_sides((nodes, ["y"], weights), (relay.Dim("n", 1, 12),), [(3,), (12,), (5,), (6,)])

@@ -171,3 +171,54 @@ def test_another_number_in_place_of_that_of_the_file_is_refused():
         relay.frontend.from_onnx(classifier(), {"x": (2, 3, 8, 8)})
     with pytest.raises(ModelError, match="but the model has"):
         relay.frontend.from_onnx(classifier(), {"x": (relay.Any(), 3, 8)})
+
+
+def states_of_their_own():
+    """An LSTM as converters of Keras write it: every tensor has a name for its batch."""
+    draw = np.random.default_rng(3).standard_normal
+    weights = {
+        "w": draw((1, 16, 3)).astype(np.float32), "r": draw((1, 16, 4)).astype(np.float32),
+        "b": draw((1, 32)).astype(np.float32), "zero": np.int64([0]),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Unsqueeze", ["h", "zero"], ["h0"]),
+        helper.make_node("Unsqueeze", ["c", "zero"], ["c0"]),
+        helper.make_node("LSTM", ["x", "w", "r", "b", "", "h0", "c0"], ["y", "yh"], hidden_size=4),
+    ]
+    inputs = {"x": ("float32", (5, "n", 3)), "h": ("float32", ("n1", 4))}
+    return model(nodes, {**inputs, "c": ("float32", ("n2", 4))}, ["y", "yh"], weights)
+
+
+def test_names_of_one_size_are_given_one():
+    proto = states_of_their_own()
+    with pytest.raises(ModelError, match=r"open size n1 where X has n, .*'n1': 'n'.*--dim n1=n"):
+        relay.frontend.from_onnx(proto, dims={"n": (1, 8), "n1": (1, 8), "n2": (1, 8)})
+    dims = {"n": (1, 8), "n1": "n", "n2": "n"}
+    mod, _ = relay.frontend.from_onnx(proto, dims=dims)
+    assert mod["main"].params[2].tensor_type.shape == (relay.Dim("n", 1, 8), 4)
+    module = GraphModule(relay.build(mod, "llvm")["default"](cpu()))
+    session = pytest.importorskip("onnxruntime").InferenceSession(proto.SerializeToString())
+    for n in (1, 8, 3):
+        draw = np.random.default_rng(n).standard_normal
+        values = {"x": draw((5, n, 3)), "h": draw((n, 4)), "c": draw((n, 4))}
+        values = {name: value.astype(np.float32) for name, value in values.items()}
+        module.run(**values)
+        for index, want in enumerate(session.run(None, values)):
+            np.testing.assert_allclose(module.get_output(index).numpy(), want, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dims", "words"),
+    [
+        (
+            {"n": (1, 8), "n1": "m"},
+            "dims has 'm' for 'n1': write a size, .*, or another name",
+        ),
+        ({"n": (1, 8), "n1": "n1"}, "dims has 'n1' for 'n1'"),
+        ({"n1": "n2", "n2": "n1"}, "dims has 'n2' for 'n1'"),
+        ({"batch": (1, 8), "n1": "bath"}, "Did you mean 'batch'"),
+    ],
+)
+def test_a_name_that_says_no_size(dims, words):
+    with pytest.raises(ModelError, match=words):
+        relay.frontend.from_onnx(states_of_their_own(), dims=dims)

@@ -156,3 +156,20 @@ def test_a_size_in_a_branch_counts_where_it_is_taken(executor):
         assert module.get_output(0).numpy() == want
     with pytest.raises(tvm.TVMError, match="first"):
         module.run(x=data, count=np.array([10], np.int32), flag=np.array(True))
+
+
+@pytest.mark.parametrize("options", [{}, {"executor": Executor("aot")}], ids=["graph", "aot"])
+def test_what_one_branch_and_something_after_it_read(options):
+    """The second If reads in one branch what the first one makes, and so does what follows."""
+    x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
+    first = relay.If(
+        flag, relay.Tuple((relay.nn.dense(x, weights(8, 20)), x)),
+        relay.Tuple((relay.nn.dense(relay.tanh(x), weights(8, 20)), x)),
+    )  # fmt: skip
+    one = relay.exp(relay.TupleGetItem(first, 0))
+    second = relay.If(flag, relay.nn.softmax(one), relay.nn.dense(x, weights(8, 20)))
+    function = relay.Function((x, flag), relay.Tuple((second, one, relay.negative(one))))
+    for taken in (False, True):
+        wants = interpret(function, x=X, flag=np.array(taken))
+        for got, want in zip(run(function, taken, **options), wants, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

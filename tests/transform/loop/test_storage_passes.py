@@ -105,6 +105,8 @@ def test_prefetch_at_a_place():
     assert "prefetch(address_of(A_1[i * 16 + j.outer * 2 + 16]), 0, 3, 1)" in str(
         verify(func, "flat")
     )
+    s[b].prefetch_at(a, outer, (i + 2, j), level=2)
+    assert "+ 32]), 0, 2, 1)" in str(verify(flatten_storage(te.lower(s, [a, b])), "flat"))
     x, y = np.ones((8, 16), "float32"), np.zeros((8, 16), "float32")
     run(run_pipeline(te.lower(s, [a, b])), x, y)
     np.testing.assert_array_equal(y, 2)

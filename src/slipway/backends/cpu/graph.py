@@ -12,6 +12,7 @@ from typing import Any
 from slipway.backends.cpu.knobs import fills_vectors
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.byte_sums import byte_sums
+from slipway.backends.cpu.lowering.channels_first import channels_first
 from slipway.backends.cpu.lowering.cut_kernels import cut_kernels
 from slipway.backends.cpu.lowering.dilated_phases import dilated_phases
 from slipway.backends.cpu.lowering.dot_pairs import (
@@ -226,6 +227,7 @@ LOWERING: tuple[Pass, ...] = (
     graph_pass("EvenShifts", even_shifts, lambda s: _shifts_alike(s.target)),
     graph_pass("ShortRounding", short_rounding, lambda s: _shifts_each(s.target)),
     graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
+    graph_pass("ChannelsFirst", channels_first, lambda s: _is_blocked(s) and _blocks(s)),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),

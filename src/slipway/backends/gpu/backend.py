@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from slipway.backends.backend import Backend, Language, backend_of
 from slipway.backends.gpu.languages import WRITERS
+from slipway.backends.gpu.lowering.cooperative_sums import spread_sums
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.fill_ahead import begin_copies
@@ -42,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(accumulate_dots),
     loop_pass(remove_unused),
     loop_pass(begin_copies),
+    loop_pass(spread_sums),
 )
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish
 from slipway.backends.strategy import Problem, choose
-from slipway.codegen.gpu.textures import LANES, MOST, SCOPE, row_axes
+from slipway.codegen.gpu.textures import DTYPES, LANES, MOST, SCOPE, row_axes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of, is_primitive
@@ -56,7 +56,7 @@ def is_texels(type_: Any) -> bool:
     """Return whether a tensor could be an image: floats whose last axis is a texel."""
     return (
         isinstance(type_, TensorType)
-        and type_.dtype == "float32"
+        and type_.dtype in DTYPES
         and type_.rank >= 5
         and type_.shape[-1] == LANES
         and not has_open(type_)

@@ -89,7 +89,7 @@ class SpirvWriter(Writer):
 
     def __init__(self, target: Target) -> None:
         self.capability = capability_of(target)
-        self.sink = SpirvSink()
+        self.sink = SpirvSink(has_matrices=bool(target.attrs.get("cooperative_matrix")))
 
     def kernel(self, name: str, root: S.For, noalias: bool) -> DeviceKernel:
         """Add a kernel."""

@@ -22,8 +22,9 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.instructions.async_copies import GROUPING
+from slipway.ir.instructions.cooperative_products import STORE
 from slipway.ir.instructions.dot4 import DOTS
-from slipway.ir.instructions.warp_products import symbol
+from slipway.ir.instructions.warp_products import PRODUCT, ZERO, symbol
 from slipway.ir.instructions.warp_shuffles import in_words, is_shuffle, width_of
 from slipway.ir.visit import children, post_order, walk
 
@@ -241,7 +242,7 @@ class KernelEmitter(ImageFunction):
         if isinstance(value, E.Call) and value.op == "storage_sync":
             self.line(self.dialect.barrier)
             return
-        if isinstance(value, E.Call) and value.op == "warp_product":
+        if isinstance(value, E.Call) and value.op in (PRODUCT, ZERO, STORE):
             self._warp_product(value)
             return
         if isinstance(value, E.Call) and value.op in ("async_copy", *GROUPING):

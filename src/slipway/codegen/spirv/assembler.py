@@ -17,6 +17,7 @@ from slipway.codegen.spirv.words import (
     OPCODES,
     STORAGE,
     VERSION,
+    VULKAN_MODEL,
     Id,
     Word,
 )
@@ -75,6 +76,7 @@ class SpirvModule:
     functions: list[Instruction] = field(default_factory=list)
     capabilities: set[Word] = field(default_factory=lambda: {CAPABILITIES["Shader"]})
     extensions: set[str] = field(default_factory=set)
+    model: Word = GLSL450  # of memory
     glsl: Id = field(default_factory=lambda: Id(1))
     bound: int = 2
     _once: dict[tuple[object, ...], Id] = field(default_factory=dict)
@@ -127,6 +129,18 @@ class SpirvModule:
         self._need("GroupNonUniform")
         self._need("GroupNonUniformShuffle")
         self.notes.append(Instruction("ModuleProcessed", (f"{kernel}: subgroups of {warp}",)))
+
+    def multiplies(self, kernel: str, size: str) -> None:
+        """Say that a kernel multiplies matrices of a size, once: the runtime asks the device."""
+        note = Instruction("ModuleProcessed", (f"{kernel}: matrices of {size}",))
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def use_vulkan_model(self) -> None:
+        """Let memory be ordered as Vulkan's model says, which matrices need."""
+        self.model = VULKAN_MODEL
+        self._need("VulkanMemoryModel")
+        self.extensions.add("SPV_KHR_vulkan_memory_model")
 
     def pointer(self, storage: str, to: Id) -> Id:
         """Return the type of a pointer."""
@@ -190,7 +204,7 @@ class SpirvModule:
         for extension in sorted(self.extensions):
             yield Instruction("Extension", (extension,))
         yield Instruction("ExtInstImport", ("GLSL.std.450",), self.glsl)
-        yield Instruction("MemoryModel", (LOGICAL, GLSL450))
+        yield Instruction("MemoryModel", (LOGICAL, self.model))
         yield from self.entry_points
         yield from self.modes
         yield from self.notes

@@ -11,12 +11,16 @@ from math import prod
 
 from slipway import dtypes
 from slipway.codegen.spirv.assembler import Instruction, Operand, SpirvModule
+from slipway.codegen.spirv.matrices import matrix_statement
+from slipway.codegen.spirv.subgroups import shuffled, thread_of_subgroups
 from slipway.codegen.spirv.words import (
     BARRIER_SEMANTICS,
     BUILTINS,
     DECORATIONS,
     GL_COMPUTE,
     GLSL,
+    HANDED_OVER,
+    HANDS_OVER,
     LOCAL_SIZE,
     NONE,
     STORAGE,
@@ -24,7 +28,8 @@ from slipway.codegen.spirv.words import (
     WORKGROUP_SCOPE,
     Id,
 )
-from slipway.codegen.ssa.sink import Memory, Parameters, Sink, Value
+from slipway.codegen.ssa.sink import Memory, Parameters, Place, Sink, Value
+from slipway.ir.instructions.cooperative_products import MATRIX, CooperativeProduct
 
 _FLOAT = {"add": "FAdd", "sub": "FSub", "mul": "FMul", "div": "FDiv"}
 _WHOLE = {"add": "IAdd", "sub": "ISub", "mul": "IMul", "and": "BitwiseAnd", "or": "BitwiseOr",
@@ -39,8 +44,11 @@ _AXES = "xyz"
 class SpirvSink(Sink):
     """Adds kernels to a module."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_matrices: bool = False) -> None:
         self.module = SpirvModule()
+        self.handed_over: tuple[Operand, ...] = (HANDED_OVER,) if has_matrices else ()
+        if has_matrices:
+            self.module.use_vulkan_model()
         self.body: list[Instruction] = []
         self.variables: list[Instruction] = []
         self.interface: list[Id] = []
@@ -96,9 +104,10 @@ class SpirvSink(Sink):
             offset += -offset % size
             module.member(block, number, offset)
             offset += size
-        return self._variable("PushConstant", block)
+        return self.variable("PushConstant", block)
 
-    def _variable(self, storage: str, kind: Id) -> Id:
+    def variable(self, storage: str, kind: Id) -> Id:
+        """Declare a variable of the kernel, or of the module."""
         pointer = self.module.pointer(storage, kind)
         result = self.module.fresh()
         made = Instruction("Variable", (STORAGE[storage],), result, pointer)
@@ -142,55 +151,23 @@ class SpirvSink(Sink):
         kind, axis = tag.split(".")
         position = _AXES.index(axis)
         if kind == "threadIdx" and self.parameters.warp > 1:
-            return self._thread_of_subgroups(position)
+            return thread_of_subgroups(self, position)
         name = "WorkgroupId" if kind == "blockIdx" else "LocalInvocationId"
-        number = self._builtin(name, self.module.vector3())
+        number = self.builtin(name, self.module.vector3())
         return self.value("int32", "CompositeExtract", number, position)
 
-    def _builtin(self, name: str, kind: Id) -> Id:
+    def builtin(self, name: str, kind: Id) -> Id:
+        """Return what the device gives by a name."""
         if name not in self.builtins:
-            variable = self._variable("Input", kind)
+            variable = self.variable("Input", kind)
             self.module.decorate(variable, DECORATIONS["BuiltIn"], BUILTINS[name])
             self.interface.append(variable)
             self.builtins[name] = self.put("Load", kind, variable)
         return self.builtins[name]
 
-    def _lane(self) -> Value:
-        name, kind = "SubgroupLocalInvocationId", self.module.type_of("int32")
-        return Value("int32", self._builtin(name, kind))
-
-    def _thread_of_subgroups(self, position: int) -> Value:
-        """Return a thread's number along an axis, counted through the subgroups in order.
-
-        Nothing says which threads of a block are a subgroup; so its first `warp` threads are those
-        of the first subgroup, and so on.
-        """
-        warp = self.constant("int32", self.parameters.warp)
-        group = Value("int32", self._builtin("SubgroupId", self.module.type_of("int32")))
-        number = self.binary("add", self.binary("mul", group, warp), self._lane())
-        for size in self.threads[:position]:
-            number = self.binary("div", number, self.constant("int32", size))
-        return self._modulo(number, self.threads[position])
-
-    def _modulo(self, number: Value, size: int) -> Value:
-        held = self.constant("int32", size)
-        whole = self.binary("mul", self.binary("div", number, held), held)
-        return self.binary("sub", number, whole)
-
     def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
         """Return the value of another thread of the subgroup."""
-        last, lane = self.constant("int32", width - 1), self._lane()
-        inside = self.binary("and", lane, last)
-        if op == "warp_shuffle":
-            wanted = self.binary("and", position, last)
-        else:
-            wanted = self.binary("add" if op.endswith("down") else "sub", inside, position)
-            first = self.compare(">=", wanted, self.constant("int32", 0))
-            there = self.binary("and", first, self.compare("<=", wanted, last))
-            wanted = self.select(there, wanted, inside)
-        at = self.binary("add", self.binary("sub", lane, inside), wanted)
-        scope = self.module.constant("uint32", SUBGROUP_SCOPE)
-        return self.value(value.dtype, "GroupNonUniformShuffle", scope, value.ref, at.ref)
+        return shuffled(self, op, value, position, width)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -270,26 +247,29 @@ class SpirvSink(Sink):
 
     def declare(self, memory: Memory) -> None:
         """Make memory of a block or a thread."""
+        if memory.scope == MATRIX:  # of which kind, those say that use it
+            return
         storage = "Workgroup" if memory.scope == "shared" else "Function"
         kind = self.module.array(memory.dtype, memory.count)
-        self.arrays[memory.number] = self._variable(storage, kind)
+        self.arrays[memory.number] = self.variable(storage, kind)
 
     def _buffer(self, memory: Memory) -> Id:
         key = (memory.number, memory.dtype)
         if key not in self.buffers:
             module, given = self.module, self.parameters
-            made = self._variable("StorageBuffer", module.storage_block(memory.dtype))
+            made = self.variable("StorageBuffer", module.storage_block(memory.dtype))
             module.decorate(made, DECORATIONS["DescriptorSet"], 0)
             module.decorate(made, DECORATIONS["Binding"], memory.number)
             module.decorate(made, DECORATIONS["Restrict" if given.noalias else "Aliased"])
             if memory.number not in given.written:
                 module.decorate(made, DECORATIONS["NonWritable"])
-            if memory.number in given.coherent:
+            if memory.number in given.coherent and not self.handed_over:
                 module.decorate(made, DECORATIONS["Coherent"])
             self.buffers[key] = made
         return self.buffers[key]
 
-    def _at(self, memory: Memory, index: Value) -> Id:
+    def at(self, memory: Memory, index: Value) -> Id:
+        """Return a pointer to an element."""
         kind = self.module.type_of(memory.dtype)
         if memory.scope == "global":
             pointer = self.module.pointer("StorageBuffer", kind)
@@ -301,11 +281,22 @@ class SpirvSink(Sink):
 
     def load(self, memory: Memory, index: Value) -> Value:
         """Return an element."""
-        return self.value(memory.dtype, "Load", self._at(memory, index))
+        return self.value(memory.dtype, "Load", self.at(memory, index), *self._access(memory))
 
     def store(self, memory: Memory, index: Value, value: Value) -> None:
         """Set an element."""
-        self.do("Store", self._at(memory, index), value.ref)
+        self.do("Store", self.at(memory, index), value.ref, *self._access(memory))
+
+    def _access(self, memory: Memory) -> tuple[Operand, ...]:
+        """Return what an access says of memory that threads have in common."""
+        between = memory.scope == "shared" or (
+            memory.scope == "global" and memory.number in self.parameters.coherent
+        )
+        return self.handed_over if between else ()
+
+    def matrix(self, op: str, entry: CooperativeProduct, *operands: Place | Value) -> None:
+        """Do something with whole matrices of a subgroup."""
+        matrix_statement(self, op, entry, operands)
 
     # -- control -----------------------------------------------------------------------------------
 
@@ -385,8 +376,16 @@ class SpirvSink(Sink):
 
     def barrier(self) -> None:
         """Wait for the threads of the block."""
-        scope = self.module.constant("uint32", WORKGROUP_SCOPE)
-        semantics = self.module.constant("uint32", BARRIER_SEMANTICS)
+        self._wait(WORKGROUP_SCOPE)
+
+    def warp_barrier(self) -> None:
+        """Wait for the threads of the subgroup."""
+        self._wait(SUBGROUP_SCOPE)
+
+    def _wait(self, of: int) -> None:
+        scope = self.module.constant("uint32", of)
+        hands_over = HANDS_OVER if self.handed_over else 0
+        semantics = self.module.constant("uint32", BARRIER_SEMANTICS | hands_over)
         self.do("ControlBarrier", scope, scope, semantics)
 
 

@@ -12,6 +12,8 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.instructions.cooperative_products import MATRIX, STORE, named
+from slipway.ir.instructions.warp_products import PRODUCT, ZERO
 from slipway.ir.instructions.warp_shuffles import is_shuffle
 from slipway.ir.visit import walk
 from slipway.target.capability import Capability
@@ -172,13 +174,11 @@ class KernelWriter(SsaIntrinsics):
                 f"{self.name}: the memory {buffer.name!r} of a thread or block has the shape "
                 f"{list(buffer.shape)}, and it must be constant"
             )
-        shared = buffer.scope == "shared"
+        scope = buffer.scope if buffer.scope in ("shared", MATRIX) else "local"
         dtype = memory_dtype(buffer.dtype)
         count = max(1, size // max(1, dtypes.bytes_of(dtype)))
-        self.memories[id(buffer.data)] = self._new_memory(
-            "shared" if shared else "local", buffer.name, dtype, count
-        )
-        self.shared_bytes += size if shared else 0
+        self.memories[id(buffer.data)] = self._new_memory(scope, buffer.name, dtype, count)
+        self.shared_bytes += size if scope == "shared" else 0
         self.stmt(node.body)
 
     def _new_memory(self, scope: str, name: str, dtype: str, count: int) -> Memory:
@@ -191,10 +191,33 @@ class KernelWriter(SsaIntrinsics):
         if isinstance(value, E.IntImm):
             return
         if isinstance(value, E.Call) and value.op == "storage_sync":
-            self.sink.barrier()
+            together = isinstance(value.args[0], E.StringImm) and value.args[0].value == "warp"
+            (self.sink.warp_barrier if together else self.sink.barrier)()
+            self.forget()
+            return
+        if isinstance(value, E.Call) and value.op in (PRODUCT, ZERO, STORE):
+            self._matrix(value)
             self.forget()
             return
         self.expr(value)
+
+    def _matrix(self, node: E.Call) -> None:
+        name, *operands = node.args
+        entry = named(name.value)  # type: ignore[attr-defined]
+        if entry is None:
+            raise CodegenError(
+                f"{self.name}: kernels in this language have no product of a warp ({name}). "
+                "Compile for a target whose matrix units have it, or without that intrinsic"
+            )
+
+        def operand(of: E.PrimExpr) -> Value | tuple[Memory, Value]:
+            if isinstance(of, E.Call) and of.op == "address_of":
+                load = of.args[0]
+                assert isinstance(load, E.BufferLoad)
+                return self.element(load.buffer, load.indices, None)
+            return self.expr(of)
+
+        self.sink.matrix(node.op.removeprefix("warp_"), entry, *map(operand, operands))
 
     # -- variables of a thread ---------------------------------------------------------------------
 
@@ -236,10 +259,14 @@ def _threads(name: str, extents: dict[str, E.PrimExpr]) -> tuple[int, ...]:
 
 
 def _warp(body: S.Stmt) -> int:
-    """Return how many threads hand each other values; 1: none do."""
+    """Return how many threads hand each other values, or hold matrices; 1: none do."""
     for node in walk(body):
         if isinstance(node, E.Call) and is_shuffle(node):
             return ops.as_int(node.args[4]) or 1
+        if isinstance(node, E.Call) and node.op == STORE:
+            entry = named(node.args[0].value)  # type: ignore[attr-defined]
+            assert entry is not None
+            return entry.lanes
     return 1
 
 

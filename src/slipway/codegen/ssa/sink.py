@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway import dtypes
+from slipway.errors import CodegenError
+from slipway.ir.instructions.cooperative_products import CooperativeProduct
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Value:
 class Memory:
     """Memory that a kernel reads or writes, in elements of `dtype`, as `memory_dtype` gives it.
 
+    Of scope "matrix" it is matrices, which `Sink.matrix` reads and writes.
+
     `scope` is "global" (parameter number `number` of those that are pointers), "shared" by the
     threads of a block, or "local" to a thread; the last two have `count` elements.
     """
@@ -37,6 +41,9 @@ class Memory:
     name: str
     dtype: str
     count: int = 0
+
+
+Place = tuple[Memory, Value]  # an element of memory
 
 
 @dataclass(frozen=True)
@@ -157,9 +164,20 @@ class Sink(ABC):
     def barrier(self) -> None:
         """Let the threads of a block wait for each other, and see what they have written."""
 
+    def warp_barrier(self) -> None:
+        """Let the threads of a warp do so; all of them do, where there is nothing less."""
+        self.barrier()
+
     @abstractmethod
     def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
         """Return another thread's value, as ir/instructions/warp_shuffles.py says."""
+
+    def matrix(self, op: str, entry: CooperativeProduct, *operands: Place | Value) -> None:
+        """Do what ir/instructions/cooperative_products.py says of ``warp_`` and `op`."""
+        raise CodegenError(
+            f"kernels in this language have no product of a warp ({entry.name}). Compile for "
+            "Vulkan, or without that intrinsic"
+        )
 
 
 def register_dtype(dtype: str) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from slipway.compiler.memory_plan.block import Block, Share, align_up
 
@@ -68,7 +69,12 @@ class _Searcher:
             union = max(blocks[out].size_bytes, lead + blocks[into].size_bytes)
             saving = max(0, blocks[out].size_bytes + blocks[into].size_bytes - union)
             self.slack[self.steps.index(blocks[out].first)] += saving
+        self.sizes = [block.size_bytes for block in blocks]
         self.offsets = [-1] * len(blocks)
+        # Where placed blocks end, and twice no block, so that each getter gives a tuple.
+        self.ends = [-1] * (len(blocks) + 2)
+        none = (len(blocks), len(blocks) + 1)
+        self.ends_of = [itemgetter(*others, *none) for others in self.neighbours]
         self.floor = [0] * len(self.steps)
         # By step: bytes still to be placed, less what shares save there.
         self.ahead = [-saved for saved in self.slack]
@@ -78,16 +84,15 @@ class _Searcher:
 
     def lowest(self, index: int, last: int) -> int:
         """Return the lowest offset, not below `last`, above every placed neighbour."""
-        offset = last
-        for other in self.neighbours[index]:
-            start = self.offsets[other]
-            if start < 0:
-                continue
-            end = start + self.blocks[other].size_bytes
-            lead = self.lead.get((other, index))
-            if lead is not None:
-                end = min(end, start + lead)
-            offset = max(offset, end)
+        if index not in self.sharing:  # most blocks
+            offset = max(last, *self.ends_of[index](self.ends))
+        else:
+            offset = last
+            for other in self.neighbours[index]:
+                if (start := self.offsets[other]) >= 0:
+                    lead = self.lead.get((other, index))
+                    end = self.ends[other] if lead is None else min(self.ends[other], start + lead)
+                    offset = max(offset, end)
         return align_up(offset, self.blocks[index].alignment_bytes)
 
     def hopeless(self, index: int, last: int) -> bool:
@@ -95,9 +100,10 @@ class _Searcher:
 
         `index` was placed last, so that only where it is alive a step's floor has changed.
         """
-        return last + max(self.ahead) > self.limit or any(
-            self.floor[t] + self.ahead[t] > self.limit for t in self.alive[index]
-        )
+        floor, ahead, limit = self.floor, self.ahead, self.limit
+        if last + max(ahead) > limit:
+            return True
+        return any(floor[t] + ahead[t] > limit for t in self.alive[index])
 
     def run(self, unplaced: list[int], last: int) -> bool:
         """Place the rest; True when all lie within the limit."""
@@ -108,11 +114,12 @@ class _Searcher:
             self.complete = False
             return False
         options = []
+        sizes, alive, limit = self.sizes, self.alive, self.limit
         for index in unplaced:
             offset = self.lowest(index, last)
-            if offset + self.blocks[index].size_bytes > self.limit:
+            if offset + sizes[index] > limit:
                 return False  # offsets only grow: this block can never be placed in time
-            options.append((offset, -self.blocks[index].size_bytes * len(self.alive[index]), index))
+            options.append((offset, -sizes[index] * len(alive[index]), index))
         options.sort()
         seen: set[tuple[int, int, int, int]] = set()
         for offset, _, index in options:
@@ -129,18 +136,19 @@ class _Searcher:
         return False
 
     def _descend(self, index: int, offset: int, rest: list[int]) -> bool:
-        block = self.blocks[index]
-        saved = [(t, self.floor[t]) for t in self.alive[index]]
-        self.offsets[index] = offset
-        for t, floor in saved:
-            self.floor[t] = max(floor, offset + block.size_bytes)
-            self.ahead[t] -= block.size_bytes
+        alive, floor, ahead, size = self.alive[index], self.floor, self.ahead, self.sizes[index]
+        saved, end = [floor[t] for t in alive], offset + size
+        self.offsets[index], self.ends[index] = offset, end
+        for t in alive:
+            if floor[t] < end:
+                floor[t] = end
+            ahead[t] -= size
         if not self.hopeless(index, offset) and self.run(rest, offset):
             return True
-        self.offsets[index] = -1
-        for t, floor in saved:
-            self.floor[t] = floor
-            self.ahead[t] += block.size_bytes
+        self.offsets[index] = self.ends[index] = -1
+        for t, before in zip(alive, saved, strict=True):
+            floor[t] = before
+            ahead[t] += size
         return False
 
 

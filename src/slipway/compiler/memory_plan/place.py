@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
+from operator import add
 
 import numpy as np
 
@@ -50,7 +51,8 @@ class Placement:
             self._is_dense = False
         self._first = np.array([block.first for block in blocks])
         self._last = np.array([block.last for block in blocks])
-        self._size = np.array([block.size_bytes for block in blocks])
+        self._sizes = [block.size_bytes for block in blocks]
+        self._size = np.array(self._sizes)
         names = [pool.name for pool in pools]
         self.choices = [
             [names.index(name) for name in block.pools] if block.pools else list(range(len(pools)))
@@ -83,7 +85,7 @@ class Placement:
         pool_of: list[int] = [0] * len(self.blocks)
         placed = _Placed(len(self.blocks)) if self._is_dense else None
         for index in order:
-            size = self.blocks[index].size_bytes
+            size = self._sizes[index]
             for pool in self.choices[index]:
                 if placed is None:
                     taken = self._taken(index, pool, offsets, pool_of, self._neighbours[index])
@@ -112,13 +114,19 @@ class Placement:
 
         Each is open: (start - size, end).  A share takes the allowed offsets out of it.
         """
-        block = self.blocks[index]
+        size, sizes = self._sizes[index], self._sizes
+        if index not in self._sharing:  # most blocks
+            return [
+                (start - size, start + sizes[other])
+                for other in others
+                if (start := offsets[other]) >= 0 and pool_of[other] == pool
+            ]
         forbidden: list[tuple[int, int]] = []  # offsets o with low < o < high are taken
         for other in others:
             if offsets[other] < 0 or pool_of[other] != pool:
                 continue
             start = offsets[other]
-            low, high = start - block.size_bytes, start + self.blocks[other].size_bytes
+            low, high = start - size, start + sizes[other]
             as_output = self.share_of.get((index, other))
             as_input = self.share_of.get((other, index))
             if as_output is not None:
@@ -159,10 +167,11 @@ class Placement:
 
     def peak(self, offsets: Sequence[int], pool_of: Sequence[int]) -> list[int]:
         """Return the bytes that each pool needs."""
+        if len(self.pools) == 1:
+            return [max(map(add, offsets, self._sizes), default=0)]
         peaks = [0] * len(self.pools)
-        for index, block in enumerate(self.blocks):
-            pool = pool_of[index]
-            peaks[pool] = max(peaks[pool], offsets[index] + block.size_bytes)
+        for offset, size, pool in zip(offsets, self._sizes, pool_of, strict=True):
+            peaks[pool] = max(peaks[pool], offset + size)
         return peaks
 
 
@@ -177,7 +186,8 @@ class _Placed:
 def _lowest(forbidden: list[tuple[int, int]], alignment: int) -> int:
     """Return the lowest aligned offset that lies in none of the open intervals."""
     offset = 0
-    for low, high in sorted(forbidden):
-        if low < offset < high:
+    forbidden.sort()
+    for low, high in forbidden:
+        if offset < high and low < offset:
             offset = align_up(high, alignment)
     return offset

@@ -191,6 +191,15 @@ static void open_shape_text(const slw_graph *graph, uint32_t input, char *text, 
   }
 }
 
+static int has_shape_of(const DLTensor *given, const DLTensor *tensor) {
+  for (int32_t axis = 0; axis < tensor->ndim && given->ndim == tensor->ndim; ++axis) {
+    if (given->shape[axis] != tensor->shape[axis]) {
+      return 0;
+    }
+  }
+  return given->ndim == tensor->ndim;
+}
+
 int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t input,
                         const DLTensor *given) {
   slw_graph *graph = &self->graph;
@@ -200,8 +209,8 @@ int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t i
   char got[SHAPE_TEXT_BYTES];
   uint32_t outside = SLW_GRAPH_NONE;
   int fits = 0;
-  if (!slw_graph_is_open(graph, input)) {
-    return 0;
+  if (has_shape_of(given, tensor) || !slw_graph_is_open(graph, input)) {
+    return 0; /* the sizes are those of the model already, or no concern of this input */
   }
   if (given->ndim == tensor->ndim) {
     fits = slw_graph_resize(graph, input, given->shape, self->stale, &outside) == SLW_OK;

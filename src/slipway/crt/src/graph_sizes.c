@@ -159,6 +159,18 @@ static void apply(slw_graph *graph, const int64_t *sizes) {
   }
 }
 
+/* Make each dim negative that `sizes` change, until they are applied. */
+static void mark_changes(slw_graph *graph, const int64_t *sizes) {
+  for (uint32_t i = 0; i < graph->num_open; ++i) {
+    open_dim found = read_open(graph->open_table, i);
+    int64_t value = 0;
+    if (evaluate(graph->code_table, found, sizes, graph->num_symbols, &value) &&
+        value != graph->dims[found.dim]) {
+      graph->dims[found.dim] = -1;
+    }
+  }
+}
+
 slw_status slw_graph_init_sizes(slw_graph *graph, const slw_graph_layout *l) {
   graph->num_symbols = l->num_symbols;
   graph->num_open = l->num_open;
@@ -359,13 +371,11 @@ slw_status slw_graph_resize(slw_graph *graph, uint32_t input, const int64_t *sha
   if (!fits(graph, wanted)) {
     return SLW_ERROR_TENSOR;
   }
+  mark_changes(graph, wanted);
   for (uint32_t i = 0; i < graph->num_inputs; ++i) {
-    for (uint32_t k = 0; k < graph->num_open; ++k) {
-      open_dim found = read_open(graph->open_table, k);
-      int64_t value = 0;
-      if (covers(graph, i, found.dim) &&
-          evaluate(graph->code_table, found, wanted, graph->num_symbols, &value) &&
-          value != graph->dims[found.dim]) {
+    tensor = slw_graph_input(graph, i);
+    for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
+      if (tensor->shape[axis] < 0) {
         changed[i] = 1;
       }
     }

@@ -14,7 +14,10 @@ from slipway.frontends.torch.importer import from_pytorch
 from slipway.ir.function import IRModule
 from slipway.relay.text import parser
 
-FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch", ".relay": "relay"}
+FORMATS = {
+    ".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch", ".pt": "pytorch", ".pth": "pytorch",
+    ".relay": "relay",
+}  # fmt: skip
 
 
 def get_frontend_names() -> list[str]:

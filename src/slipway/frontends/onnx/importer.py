@@ -470,9 +470,10 @@ class _Importer:
             made = presumed(view) if self.presumes else None
             made = convert(view) if made is None else made
         except DependsOnInputs:
-            made = self.found.once(view, settle, lambda: self._declared(view))
+            made = self.found.once(convert, view, settle, lambda: self._declared(view))
             if made is None:
                 raise
+            self.is_open |= bool(self.found.told_sizes)
         several = made if isinstance(made, list) else [made]
         if any(isinstance(value, Counted) for value in several) and not self.calls:
             return cut_to_declared(several, self._declared(view))

@@ -51,6 +51,7 @@ def shapes_of_dims(
     shapes = dict(given or {})
     if not dims:
         return shapes
+    dims = _resolved(dims)
     own = ranges_of(proto)
     extents = {name: _extent(name, size) for name, size in dims.items() if name not in own}
     used: set[str] = set()
@@ -75,6 +76,23 @@ def shapes_of_dims(
     return shapes
 
 
+def _resolved(dims: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dimensions in which a name that is given for another has that one's size."""
+    made = {}
+    for name, size in dims.items():
+        if isinstance(size, str):
+            if size == name or size not in dims or isinstance(dims[size], str):
+                others = [n for n in dims if n != name and not isinstance(dims[n], str)]
+                raise ModelError(
+                    f"dims has {size!r} for {name!r}: write a size, its range as (1, 8), or "
+                    f"another name that dims gives one.{did_you_mean(size, others)}"
+                )
+            made[name] = _extent(size, dims[size])
+        else:
+            made[name] = size
+    return made
+
+
 def ranges_of(proto: Any) -> set[str]:
     """Return names of nodes Range, and of results: as long as values say, `dims` bounds them."""
     nodes = [node for node in proto.graph.node if node.op_type == "Range" and node.output]
@@ -83,7 +101,8 @@ def ranges_of(proto: Any) -> set[str]:
 
 def bounds_of(proto: Any, dims: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the dimensions that `dims` gives results of Range."""
-    given = {name: size for name, size in (dims or {}).items() if name in ranges_of(proto)}
+    own = ranges_of(proto)
+    given = {name: size for name, size in _resolved(dims or {}).items() if name in own}
     return {name: _extent(name, size) for name, size in given.items()}
 
 

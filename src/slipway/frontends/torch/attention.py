@@ -34,11 +34,24 @@ def integers(node: NodeView) -> Any:
 def linear(node: NodeView) -> Any:
     """Input @ weight.T + bias."""
     x, shape = node.input("input"), node.shape("input")
+    bias = node.optional("bias")
+    if node.rank("weight") == 1 or (bias is not None and node.rank("bias") > 1):
+        return _plain_linear(node, bias)
     flat = x if len(shape) == 2 else relay.reshape(x, (-1, shape[-1]))
     wide = node.wide("input")
     result: relay.Expr = relay.nn.dense(flat, node.input("weight"), out_dtype=wide)
-    result = _biased(result, node.optional("bias"))
+    result = _biased(result, bias)
     result = result if len(shape) == 2 else relay.reshape(result, node.out.shape)
+    return node.narrow(result)
+
+
+def _plain_linear(node: NodeView, bias: Expr | None) -> Any:
+    """A linear map of one weight vector, or whose bias is no vector: a product and a sum."""
+    weight, wide = node.input("weight"), node.wide("input")
+    factor = weight if node.rank("weight") == 1 else relay.transpose(weight, (1, 0))
+    result = product_of(node.input("input"), factor, wide)
+    if bias is not None:
+        result = relay.add(result, cast(bias, result.tensor_type.dtype))
     return node.narrow(result)
 
 

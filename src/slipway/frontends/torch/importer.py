@@ -42,7 +42,6 @@ from slipway.frontends.torch.program import (
     Info,
     InputInfos,
     exported_program,
-    read_infos,
     user_inputs,
 )
 from slipway.frontends.torch.scalars import along_scalar, has_axis_of_scalar
@@ -122,8 +121,7 @@ def check_pytorch(
 def _importer(
     model: Any, input_infos: InputInfos, extra: Mapping[str, Any] | None, default_dtype: str
 ) -> _Importer:
-    infos = read_infos(input_infos, default_dtype)
-    program, infos = exported_program(model, infos)
+    program, infos = exported_program(model, input_infos, default_dtype)
     made = {name.removeprefix("aten::"): f for name, f in (extra or {}).items()}
     return _Importer(program, infos, {**load_converters(), **made})
 

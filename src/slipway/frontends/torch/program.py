@@ -5,10 +5,13 @@ torch is imported here, and only when one of these functions is called.
 
 from __future__ import annotations
 
+import io
 import logging
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,15 @@ from slipway.frontends.torch.archive import as_data
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
 from slipway.frontends.torch.open_sizes import ProgramDims
-from slipway.frontends.torch.quantised import is_quantised, with_integers
+from slipway.frontends.torch.traced.quantised import is_quantised, with_integers
+from slipway.frontends.torch.traced.scripted import (
+    SCRIPT_DTYPES,
+    completed_infos,
+    exported_script,
+    holds_script,
+    is_script,
+    loaded_script,
+)
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.version import install_line
 
@@ -33,6 +44,8 @@ DATA_DEPENDENT = (
     "GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException",
     "data-dependent", "data dependent", "unbacked",
 )  # fmt: skip
+
+_LISTING = threading.RLock()  # held while torch lists its operators once
 
 InputInfos = Sequence[Any] | Mapping[str, Any] | None
 Info = tuple[str, tuple[int, ...], str]
@@ -63,10 +76,11 @@ def read_infos(infos: InputInfos, default_dtype: str) -> list[Info]:
     for entry in pairs:
         try:
             name, given = entry
-            nested = len(given) == 2 and not isinstance(given[0], int)
+            nested = len(given) == 2 and hasattr(given[0], "__iter__")
             shape, dtype = given if nested else (given, default_dtype)
             extents = tuple(d if is_open(d) else int(d) for d in shape)
-            found.append((str(name), extents, str(dtype).split(".")[-1]))
+            plain = str(dtype).split(".")[-1]
+            found.append((str(name), extents, SCRIPT_DTYPES.get(plain, plain)))
         except (TypeError, ValueError):
             raise ModelError(
                 f"input_infos has {entry!r}; write (name, shape) or (name, (shape, dtype)), for "
@@ -78,23 +92,32 @@ def read_infos(infos: InputInfos, default_dtype: str) -> list[Info]:
     return found
 
 
-def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
-    """Return the ExportedProgram of a model, and what `infos` say of all its inputs in order.
+def exported_program(model: Any, given: InputInfos, default_dtype: str) -> tuple[Any, list[Info]]:
+    """Return the ExportedProgram of a model, and what is given of all its inputs in order.
 
     Its operators have a converter where possible.
 
     Raises ModelError when the model cannot be exported, with torch's reason.
     """
     torch = torch_package()
+    if isinstance(model, (str, Path)) and holds_script(_existing(Path(model))):
+        model = loaded_script(torch, Path(model))
+    if is_script(torch, model):
+        given = completed_infos(torch, model, given)
+    infos = read_infos(given, default_dtype)
     if isinstance(model, (str, Path)):
-        with stand_ins(torch, _existing(Path(model))):
+        with stand_ins(torch, Path(model)):
             return _closed(torch, _loaded(torch, Path(model)), infos)
     if isinstance(model, torch.nn.Module) and is_quantised(torch, model):
         model = with_integers(torch, model, _examples(torch, infos, model))
     if isinstance(model, torch.export.ExportedProgram):
         program = model
-    elif isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        program = _converted(torch, model, _examples(torch, infos, model))
+    elif is_script(torch, model):
+        examples = _examples(torch, infos, model) if infos else ()
+        sizes = _dynamic_shapes(torch, infos)
+        program = exported_script(
+            torch, model, lambda module: _exported(torch, module, examples, sizes and (sizes,))
+        )
     elif isinstance(model, torch.nn.Module):
         dynamic = _dynamic_shapes(torch, infos)
         program = _exported(torch, model, _examples(torch, infos, model), dynamic)
@@ -229,7 +252,7 @@ def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
 def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any = None) -> Any:
     # A program's own module cannot change its mode, and was exported in one.
     changes = not isinstance(module, torch.fx.GraphModule)
-    training = [m for m in module.modules() if m.training] if changes else []
+    training = [m for m in module.modules() if getattr(m, "training", False)] if changes else []
     fast = torch.backends.mha.get_fastpath_enabled()
     try:
         if changes:
@@ -245,24 +268,6 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
         torch.backends.mha.set_fastpath_enabled(fast)
         for part in training:
             part.training = True
-
-
-def _converted(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
-    """A traced or scripted module, through torch's own converter to exported programs."""
-    try:
-        from torch._export.converter import TS2EPConverter
-    except ImportError:
-        raise ModelError(
-            f"torch {torch.__version__} no longer converts traced modules: pass the nn.Module"
-        ) from None
-    try:
-        with _quiet(), _apart(torch):
-            return TS2EPConverter(module, examples).convert()
-    except Exception as error:
-        raise ModelError(
-            f"torch cannot convert this traced module to an exported program ({_reason(error)}): "
-            "pass the nn.Module instead"
-        ) from error
 
 
 def _fixed(torch: Any, program: Any, inputs: Mapping[str, Any], infos: Sequence[Info]) -> Any:
@@ -284,18 +289,38 @@ def _fixed(torch: Any, program: Any, inputs: Mapping[str, Any], infos: Sequence[
 def _decomposed(torch: Any, program: Any) -> Any:
     """Rewrite operators without a converter into smaller ones; those with one stay whole."""
     served = load_converters()
-    table = torch.export.default_decompositions()
-    for overload in list(table):
-        space, _, name = overload._schema.name.partition("::")
-        if (name if space == "aten" else f"{space}::{name}") in served:
-            table.pop(overload)
-    try:
-        with _quiet(), _apart(torch):
-            return program.run_decompositions(table)
-    except Exception as error:
-        raise ModelError(
-            f"torch cannot decompose the program into ATen operators: {_reason(error)}"
-        ) from error
+    with _listed_once(torch):
+        table = torch.export.default_decompositions()
+        for overload in list(table):
+            space, _, name = overload._schema.name.partition("::")
+            if (name if space == "aten" else f"{space}::{name}") in served:
+                table.pop(overload)
+        try:
+            with _quiet(), _apart(torch):
+                return program.run_decompositions(table)
+        except Exception as error:
+            raise ModelError(
+                f"torch cannot decompose the program into ATen operators: {_reason(error)}"
+            ) from error
+
+
+@contextmanager
+def _listed_once(torch: Any) -> Iterator[None]:
+    """Let torch list its composite operators once, and not again for each of its namespaces.
+
+    A decomposition enters no operators; torch, which cannot know that, lists them 52 times.
+    """
+    utils: Any = getattr(getattr(torch, "_export", None), "utils", None)
+    if not hasattr(utils, "_materialize_cpp_cia_ops"):  # another version's torch
+        yield
+        return
+    with _LISTING:
+        listing = utils._materialize_cpp_cia_ops
+        utils._materialize_cpp_cia_ops = cache(listing)
+        try:
+            yield
+        finally:
+            utils._materialize_cpp_cia_ops = listing
 
 
 def _reason(error: Exception) -> str:
@@ -320,10 +345,10 @@ def _advice(error: Exception) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's warnings and log lines on its own internals."""
+    """Without torch's warnings, log lines and prints on its own internals."""
     log = logging.getLogger("torch")
     level = log.level
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         log.setLevel(logging.ERROR)
         try:

@@ -26,11 +26,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slipway import dtypes
+from slipway.ir import expr as E
 
 WARP = 32  # threads
 ROWS, COLUMNS = 2, 2  # of a thread
 WHOLE_FROM = 80  # the first sm_ with instructions for the whole
 _FETCHED = 8  # bytes of a row that a thread fetches
+PRODUCT, ZERO = "warp_product", "warp_zero"  # calls that name sums; the second is of matrices only
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,13 @@ def warp_product(a_dtype: str, b_dtype: str, c_dtype: str) -> WarpProduct | None
         if (entry.a_dtype, entry.b_dtype, entry.c_dtype) == (a_dtype, b_dtype, c_dtype):
             return entry
     return None
+
+
+def sums_of(call: E.Call) -> list[E.BufferLoad]:
+    """Return the elements that a call names as its sums: those of the last operand's memory."""
+    elements = [arg.args[0] for arg in call.args if isinstance(arg, E.Call)]
+    loads = [element for element in elements if isinstance(element, E.BufferLoad)]
+    return [load for load in loads if load.buffer.data is loads[-1].buffer.data]
 
 
 def symbol(name: str) -> str:

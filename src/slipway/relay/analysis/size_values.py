@@ -57,7 +57,7 @@ class SizeValues:
 
     def of(self, expr: Any) -> Known | None:
         """Return the elements of a tensor; None where one depends on data."""
-        if not _is_small(expr):
+        if not is_small(expr):
             return None
         for each in post_order_by([expr], _below, known=self.known):
             self.enter(each, _elements(each, self.known))
@@ -68,7 +68,7 @@ class SizeValues:
 
     def settled(self, expr: Expr) -> Expr:
         """Return the constant that an expression is where all its elements are numbers."""
-        if isinstance(expr, Constant) or not _is_small(expr):
+        if isinstance(expr, Constant) or not is_small(expr):
             return expr
         found = self.of(expr)
         if found is None or any(is_open(v) for v in found.flat):
@@ -83,7 +83,8 @@ def _objects(values: Sequence[Any]) -> Known:
     return made
 
 
-def _is_small(expr: Any) -> bool:
+def is_small(expr: Any) -> bool:
+    """Return whether an expression is a tensor that may be one of sizes."""
     type_ = getattr(expr, "type", None)
     return (
         isinstance(type_, TensorType)
@@ -98,7 +99,7 @@ def _below(expr: Expr) -> Sequence[Expr]:
     if isinstance(expr, Tuple | TupleGetItem):
         return children(expr)
     if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _RULES:
-        return [a for a in expr.args if isinstance(a, Tuple) or _is_small(a)]
+        return [a for a in expr.args if isinstance(a, Tuple) or is_small(a)]
     return ()
 
 
@@ -224,13 +225,15 @@ def _formula(value: Any) -> Any:
     return value.formula if isinstance(value, SymbolDim) else ops.as_expr(_whole(value), "int32")
 
 
-def _extreme(make: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Any:
+def _choice(
+    make: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
     def choose(a: Any, b: Any) -> Any:
         if not is_open(a) and not is_open(b):
             return plain(a, b)
         return dim_of(make(_formula(a), _formula(b)))
 
-    return _of_elements(choose)
+    return choose
 
 
 def _numbers(function: Callable[[Any, Any], Any]) -> Any:
@@ -278,10 +281,19 @@ def _cast(call: Call, data: Known) -> Known:
     return np.frompyfunc(_truncated, 1, 1)(data)  # type: ignore[no-any-return]
 
 
-def _product(call: Call, data: Known) -> Any:
-    axes = call.attrs.axis
-    axis = None if axis_is_all(axes) else tuple(axes)
-    return np.prod(data, axis=axis, keepdims=bool(call.attrs.keepdims))
+def _reduced(function: Any) -> Callable[[Call, Known], Any]:
+    """A reduction by a function of two elements."""
+
+    def reduce(call: Call, data: Known) -> Any:
+        axes = call.attrs.axis
+        axis = tuple(range(data.ndim)) if axis_is_all(axes) else tuple(axes)
+        return function.reduce(data, axis=axis, keepdims=bool(call.attrs.keepdims))
+
+    return reduce
+
+
+def _extremes(make: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Any:
+    return _reduced(np.frompyfunc(_choice(make, plain), 2, 1))
 
 
 def axis_is_all(axes: Any) -> bool:
@@ -293,20 +305,25 @@ def _reshape(call: Call, data: Known) -> Known:
     return data.reshape(call.tensor_type.shape)
 
 
-_RULES: dict[str, Callable[..., Any]] = {
-    "take": _take, "strided_slice": _slice, "cast": _cast, "prod": _product,
+MOVES: dict[str, Callable[..., Any]] = {  # of elements that stay what they are
+    "take": _take, "strided_slice": _slice,
     "transpose": lambda call, data: np.transpose(data, call.attrs.axes or None),
     "reverse": lambda call, data: np.flip(data, call.attrs.axis),
     "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
     "split": lambda call, data: np.split(data, call.attrs.indices, call.attrs.axis),
     "concatenate": lambda call, parts: np.concatenate(parts, call.attrs.axis),
     "stack": lambda call, parts: np.stack(parts, call.attrs.axis),
+}  # fmt: skip
+_RULES: dict[str, Callable[..., Any]] = {
+    **MOVES, "cast": _cast, "prod": _reduced(np.multiply),
+    "min": _extremes(ops.minimum, min), "max": _extremes(ops.maximum, max),
     "add": _numbers(operator.add), "subtract": _numbers(operator.sub),
     "multiply": _numbers(operator.mul), "divide": _divided, "floor_divide": _divided,
     "floor_mod": _numbers(operator.mod),
     "floor": _rounded(_Part.floor, np.floor), "ceil": _rounded(_Part.ceil, np.ceil),
     "negative": _of_elements(lambda a: -a),
-    "minimum": _extreme(ops.minimum, min), "maximum": _extreme(ops.maximum, max),
+    "minimum": _of_elements(_choice(ops.minimum, min)),
+    "maximum": _of_elements(_choice(ops.maximum, max)),
     "equal": _of_elements(_equal), "not_equal": _of_elements(lambda a, b: not _equal(a, b)),
     "less": _of_elements(lambda a, b: bool(a < b)),
     "less_equal": _of_elements(lambda a, b: bool(a <= b)),

@@ -44,12 +44,21 @@ def outline_branches(function: Function) -> Function:
 
 def _outlined(root: Expr) -> Expr:
     """Return an expression with each If that is evaluated with it as a branch, and those inside."""
-    eager = post_order_by([root], _evaluated)
-    known = {id(e) for e in eager}
+    known = {id(e) for e in post_order_by([root], _evaluated)}
+    read: dict[int, list[Expr]] = {}
+
+    def before(expr: Expr) -> tuple[Expr, ...]:
+        if not isinstance(expr, If) or _calls_functions(expr):
+            return _evaluated(expr)
+        # What one branch reads and something after the If, too, comes before the If.
+        read[id(expr)] = _read(expr, known)
+        return (expr.cond, *read[id(expr)])
+
     done: dict[int, Expr] = {}
-    for expr in eager:
-        if isinstance(expr, If) and not _calls_functions(expr):
-            done[id(expr)] = _branch(expr, known, done)
+    for expr in post_order_by([root], before):
+        if id(expr) in read:
+            assert isinstance(expr, If)
+            done[id(expr)] = _branch(expr, read[id(expr)], done)
         else:
             done[id(expr)] = rebuild(expr, lambda child: done.get(id(child), child))
     return done[id(root)]
@@ -119,16 +128,20 @@ def _calls_functions(choice: If) -> bool:
     return any(isinstance(e, Call) and not isinstance(e.op, Op) for e in order)
 
 
-def _branch(choice: If, known: set[int], done: dict[int, Expr]) -> Expr:
-    """Return the branch in place of an If; `known` is what is evaluated in any case."""
+def _read(choice: If, known: set[int]) -> list[Expr]:
+    """Return the tensors outside of its branches that an If reads; `known` is what is evaluated."""
     leaves = [_leaves(body, known) for body in (choice.true_branch, choice.false_branch)]
-    outer = list({id(e): e for found in leaves for e in found}.values())
+    return list({id(e): e for found in leaves for e in found}.values())
+
+
+def _branch(choice: If, outer: list[Expr], done: dict[int, Expr]) -> Expr:
+    """Return the branch in place of an If that reads `outer`."""
     bodies = []
     for body in (choice.true_branch, choice.false_branch):
         params = {id(e): Var(f"x{i}", e.checked_type) for i, e in enumerate(outer)}
         inner = _outlined(_replaced(body, params))
         bodies.append(Function(tuple(params.values()), Tuple(tuple(_flat(inner)))))
-    others = [_value(e, done) for e in outer]
+    others = [done[id(e)] for e in outer]
     made = op_registry.make("branch")(done[id(choice.cond)], *bodies, others)
     results = iter(made)
     return _nested(choice.checked_type, lambda: next(results))
@@ -163,13 +176,6 @@ def _replaced(body: Expr, table: dict[int, Var]) -> Expr:
         known = table.get(id(expr))
         done[id(expr)] = known if known is not None else rebuild(expr, lambda c: done[id(c)])
     return done[id(body)]
-
-
-def _value(expr: Expr, done: dict[int, Expr]) -> Expr:
-    """Return what a tensor outside of a branch has become."""
-    if id(expr) in done:
-        return done[id(expr)]
-    return rebuild(expr, lambda child: done.get(id(child), child))  # type: ignore[no-any-return]
 
 
 def _flat(value: Expr) -> list[Expr]:

@@ -6,7 +6,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
-from slipway.backends.cpu.lowering.layout_choice import best_block, row_block
+from slipway.backends.cpu.lowering.layout_choice import best_block
 from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
@@ -110,13 +110,6 @@ def test_blocks_of_two_channels_are_for_short_windows(kernel, groups, read):
     made = alter_layout(relay.Function([data], out), 8, winograd=True)
     found = [c.attrs.kernel_layout for c in calls(made) if c.op.name.endswith("nchwc")]
     assert [read in layout for layout in found] == [True], found
-
-
-@pytest.mark.parametrize(
-    ("units", "block"), [(1024, 64), (1000, 64), (100, 64), (40, 16), (30, 32), (10, 4), (2, 0)]
-)
-def test_panels_of_one_row_are_wide_before_they_are_exact(units, block):
-    assert row_block(units, 64) == block
 
 
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"])

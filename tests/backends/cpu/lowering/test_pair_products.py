@@ -47,20 +47,32 @@ def test_products_that_gain_are_in_pairs(case):
     assert best_in_pairs(function, 16, 2, winograd=True)(function.body) == wanted
 
 
-def test_products_of_an_attention_stay_together_in_float32():
-    query, key = var(2, 16, 32, name="q"), var(2, 16, 32, name="k")
+@pytest.mark.parametrize(
+    ("heads", "rows", "keys", "apart"),
+    [
+        (2, 16, 16, False),
+        (2, 64, 64, True),
+        (2, 64, 65, False),  # an odd depth of the second product
+        (2, 32, 128, False),
+        (2, 2048, 4096, False),  # scores that leave all caches
+    ],
+)
+def test_products_of_an_attention_stay_together_in_float32_unless_pairs_gain(
+    heads, rows, keys, apart
+):
+    query, key = var(heads, rows, 32, name="q"), var(heads, keys, 32, name="k")
     scores = relay.nn.batch_matmul(query, key)
     powers = relay.nn.softmax(relay.cast(relay.multiply(scores, const(1)), "float32"))
-    value = var(2, 16, 32, name="v")
+    value = var(heads, keys, 32, name="v")
     result = relay.nn.batch_matmul(relay.cast(powers, LOW), value, transpose_b=False)
-    again = relay.nn.batch_matmul(result, key)
+    again = relay.nn.batch_matmul(result, query)
     function = infer_type(again.as_function())
     serves = best_in_pairs(function, 16, 2, winograd=True)
     last = function.body
     assert serves(last)
-    assert not serves(last.args[0])
+    assert serves(last.args[0]) == apart
     first = last.args[0].args[0].args[0].args[0].args[0].args[0]
-    assert not serves(first)
+    assert serves(first) == apart
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,27 @@ def test_who_shares_an_image():
     assert made[of[a]].rows == 4
 
 
+def test_tensors_of_float16_are_images_of_halves(device):
+    """What a float16 model keeps in 16 bits between kernels; its convolutions are widened."""
+    rng = np.random.default_rng(4)
+    weights = [(rng.standard_normal((n, n, 3, 3)) / 9).astype("float16") for n in (16, 16)]
+    x = relay.var("x", shape=(1, 16, 12, 12), dtype="float16")
+    y = relay.nn.relu(relay.nn.conv2d(x, relay.const(weights[0]), padding=1))
+    y = relay.nn.max_pool2d(y, (2, 2), strides=(2, 2))
+    y = relay.nn.conv2d(y, relay.const(weights[1]), padding=1)
+    mod = tvm.IRModule.from_expr(relay.Function([x], y))
+    data = rng.standard_normal((1, 16, 12, 12)).astype("float16")
+    library = relay.build(mod, target=IMAGES)
+    assert {a.bits for a in library.tables.arenas if a.texels} == {16, 32}
+    found = []
+    for target in (IMAGES, Target("opencl", host="llvm")):
+        built = relay.build(mod, target=target)
+        module = graph_executor.GraphModule(built["default"](device))
+        module.run(x=data)
+        found.append(module.get_output(0).numpy())
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("ending", ["so", "tar"])
 def test_an_exported_model_has_its_images(device, library, wanted, tmp_path, ending):
     library.export_library(tmp_path / f"model.{ending}")

@@ -435,7 +435,7 @@ class _AlterLayout(BlockedReaders):
         """The units whose weights lie together in a product of `rows`; less than 4: none do."""
         widest = self.panel_units(rows, units)
         if rows == 1:
-            block = row_block(units, widest)
+            block = row_block(units, widest, self.lanes)
         else:
             block = widest if units % widest == 0 else block_size(units, widest)
         if block < 4 or (rows > 1 and block < min(widest, self.lanes)):

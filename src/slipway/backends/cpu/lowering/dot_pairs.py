@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.ir.instructions.tiles import INSTRUCTIONS as TILE_INSTRUCTIONS
 from slipway.ir.instructions.tiles import ROW_BYTES, ROWS, TileInstruction
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
@@ -146,8 +147,8 @@ def best_in_pairs(
     That does `speed` multiply-adds for one of float32.  With `winograd`, float32 convolutions on
     vectors of `lanes` may take fewer products instead.
     """
-    fused = products_of_attention(function)
     costs = core.costs if core is not None else ANY_CORE
+    fused = products_of_attention(function, costs)
     return lambda call: (
         id(call) not in fused
         and is_paired(call, costs)
@@ -157,10 +158,11 @@ def best_in_pairs(
     )
 
 
-def products_of_attention(function: Function) -> set[int]:
+def products_of_attention(function: Function, costs: Costs = ANY_CORE) -> set[int]:
     """Return the ids of products with only a softmax between them: FuseAttention joins those.
 
-    It does so in float32, where scores and exponentials stay in registers.
+    It does so in float32, where scores and exponentials stay in registers.  Not those that save
+    more in pairs than it takes to write their scores and to read them.
     """
     order = post_order(function)
     readers: dict[int, list[Expr]] = {}
@@ -170,21 +172,36 @@ def products_of_attention(function: Function) -> set[int]:
     found: set[int] = set()
     for expr in order:
         if is_call_of(expr, "nn.softmax"):
-            found |= _reached(expr, children)
-            found |= _reached(expr, lambda e: readers.get(id(e), []))
+            products = _reached(expr, children)
+            products |= _reached(expr, lambda e: readers.get(id(e), []))
+            if not _gains_apart(expr, products.values(), costs):
+                found |= products.keys()
     return found
 
 
-def _reached(start: Expr, neighbours: Callable[[Expr], Iterable[Expr]]) -> set[int]:
-    """Return the ids of the first products on every way from `start`."""
-    found, seen, left = set(), set(), list(neighbours(start))
+def _gains_apart(softmax: Call, products: Collection[Call], costs: Costs) -> bool:
+    """Return whether an attention is faster in its parts, if all of its products are in pairs."""
+    scores = softmax.tensor_type.shape
+    return (
+        len(products) > 1
+        and not any(is_open(n) for n in scores)
+        and min(scores[-2:]) >= costs.paired_score_rows
+        and prod(scores) <= costs.paired_scores
+        and all(is_paired(product, costs) for product in products)
+    )
+
+
+def _reached(start: Expr, neighbours: Callable[[Expr], Iterable[Expr]]) -> dict[int, Call]:
+    """Return the first products on every way from `start`, by their ids."""
+    found: dict[int, Call] = {}
+    seen, left = set(), list(neighbours(start))
     while left:
         expr = left.pop()
         if id(expr) in seen or not isinstance(expr, Call) or not isinstance(expr.op, Op):
             continue
         seen.add(id(expr))
         if is_call_of(expr, *MATRICES):
-            found.add(id(expr))
+            found[id(expr)] = expr
         elif op_registry.get(expr.op.name).pattern <= OpPattern.INJECTIVE:
             left += neighbours(expr)
     return found

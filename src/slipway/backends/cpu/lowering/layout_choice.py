@@ -50,19 +50,19 @@ def best_block(channels: int, lanes: int, core: Core | None = None) -> int:
     return min((b for b in (4, 8, 16, 32, 64) if b <= lanes), key=taken)
 
 
-def row_block(units: int, widest: int) -> int:
-    """Return the widest block for a product of one row that fills `units` up by a third at most.
+def row_block(units: int, widest: int, lanes: int) -> int:
+    """Return the block of `units` for a product of one row; 0: none.
 
-    Short vectors would take longer than the weights that are padded.  0 if there is none.  Where
-    the widest is no power of two, blocks of whole vectors of four: the widest that fills them up by
-    a sixteenth at most, else that which pads least.
+    Whole vectors of `lanes`, two at least: the widest block that fills `units` up by a sixteenth at
+    most, else that which pads least.  All of it is read once, so that a part of the padding is a
+    part of the time.  Where blocks of two vectors pad by more than a third, one vector or a part.
     """
-    if widest & (widest - 1) == 0:
-        halves = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
-        return next((b for b in halves if 3 * (-units % b) <= units), 0)
-    whole = [b for b in range(widest, 0, -4) if 3 * (-units % b) <= units]
-    tightest = min(whole, key=lambda b: (-units % b, -b), default=0)
-    return next((b for b in whole if 16 * (-units % b) <= units), tightest)
+    wide = [b for b in range(widest, lanes, -lanes) if 3 * (-units % b) <= units]
+    if not wide:
+        parts = [lanes >> n for n in range(lanes.bit_length()) if lanes >> n >= 4]
+        return next((b for b in parts if 3 * (-units % b) <= units), 0)
+    tightest = min(wide, key=lambda b: (-units % b, -b))
+    return next((b for b in wide if 16 * (-units % b) <= units), tightest)
 
 
 def filled_block(channels: int, entry: TileInstruction) -> int:

@@ -125,7 +125,7 @@ def layout_space(call: Call, lanes: int, winograd: bool) -> LayoutSpace:
     """Return the strategies for a call and the legal values of their knobs."""
     blocks = [n for n in (4, 8, 16, 32, 64) if n <= lanes]
     if call.op.name == "nn.dense":
-        panels = {"units": [*blocks, 2 * lanes, 4 * lanes]}
+        panels = {"units": [*blocks, *(n * lanes for n in (2, 3, 4))]}
         return {"plain": {}, **({"panels": panels} if isinstance(call.args[1], Constant) else {})}
     kernel, groups = call.args[1].tensor_type, call.attrs.groups
     space: dict[str, dict[str, Sequence[int]]] = {"plain": {}}

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.state_updates import is_reshape, updates_in_place
-from slipway.backends.primitive import schedule_primitive
+from slipway.backends.primitive import ScheduledKernel, schedule_primitive
 from slipway.backends.size_versions import in_versions
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
@@ -39,7 +38,6 @@ from slipway.relay.visit import post_order
 from slipway.transform.graph.fuse_ops import fuse_ops
 
 if TYPE_CHECKING:
-    from slipway.backends.strategy import Knobs
     from slipway.ir.function import PrimFunc
     from slipway.target import Target
 
@@ -173,7 +171,7 @@ class InlinedKernels:
                 buffer = self._buffers.get((id(call), number))
                 outs.append(buffer or self.temporary(type_.shape, type_.dtype))
         self.values[id(call)] = outs
-        lowered = in_versions(function, self.target, partial(_lowered, self.target))
+        lowered = in_versions(function, self.target, _lowered)
         views = dict(zip((b for _, b in lowered.buffer_map), (*arguments, *outs), strict=True))
         return [*told, _with_buffers(lowered.body, views)]
 
@@ -200,8 +198,7 @@ class InlinedKernels:
         return [SizeTold(number, variable, low, high, message)]
 
 
-def _lowered(target: Target, function: Function, knobs: Knobs | None = None) -> PrimFunc:
-    kernel = schedule_primitive(function, target, knobs)
+def _lowered(_: Function, kernel: ScheduledKernel) -> PrimFunc:
     return te.lower(kernel.schedule, list(kernel.args))
 
 

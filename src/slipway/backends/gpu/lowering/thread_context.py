@@ -9,10 +9,11 @@ from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.instructions.async_copies import GROUPING
+from slipway.ir.instructions.warp_products import PRODUCT, ZERO
 from slipway.ir.visit import walk
 
 TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y", "threadIdx.x")
-_TOGETHER = ("warp_product", *GROUPING)
+_TOGETHER = (PRODUCT, ZERO, *GROUPING)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.warp_products import sums_of
 from slipway.ir.visit import children, map_children, substitute, walk
 
 if TYPE_CHECKING:
@@ -67,11 +68,9 @@ class _Inward:
             case S.BufferStore():
                 if depends or self._differs(node.value, *node.indices):
                     self.own.add(id(node.buffer.data))
-            case S.Evaluate(E.Call(op="warp_product") as product):
-                _, *operands, first, second = product.args
-                if depends or self._differs(*operands):
-                    sums = [n for at in (first, second) for n in walk(at)]
-                    self.own.update(id(n.buffer.data) for n in sums if isinstance(n, E.BufferLoad))
+            case S.Evaluate(E.Call(op="warp_product" | "warp_zero") as product):
+                if depends or self._differs(*product.args[1:]):
+                    self.own.update(id(n.buffer.data) for n in sums_of(product))
             case S.For():
                 tag = node.thread.thread_tag if node.thread is not None else ""
                 kept = depends and tag not in active

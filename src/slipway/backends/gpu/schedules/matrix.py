@@ -1,4 +1,4 @@
-"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``, sm_75 on), Apple's and AMD's.
+"""Products and convolutions on matrix units: NVIDIA's (``mma.sync``, sm_75 on) and others'.
 
 As `shared.py` does it, a block computes a tile of the output from panels in shared memory; its
 warps divide the tile, and a warp adds products of whole matrices of 16 x 32 bytes by 32 bytes x 8
@@ -7,7 +7,8 @@ to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
     float16, bfloat16 -> float32        int8, uint8 -> int32
 
 Apple's multiply matrices of 8 x 8, float32 too and no bytes (`simdgroup_products.py`),
-AMD's matrices of 16 x 16 (`amd_products.py`), on CDNA float32 too, by waves of 64 threads.
+AMD's matrices of 16 x 16 (`amd_products.py`), on CDNA float32 too, by waves of 64 threads; of
+Vulkan's devices their descriptions say what they multiply (`cooperative_products.py`).
 
 Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
 that the threads of a warp fetch eight bytes each from different banks.
@@ -37,13 +38,14 @@ from slipway.backends.gpu.schedules.shared_conv import Geometry, conv_operands
 from slipway.backends.gpu.schedules.warp_product import (
     MatrixProduct,
     lanes_of,
+    matrix_sides,
     product_of_target,
+    sum_bytes,
     warp_intrinsic,
 )
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.ir.instructions.amd_products import SIDE
 from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
@@ -60,8 +62,8 @@ _PADS = {
     "cuda": (16, 32),
     "metal": (32, 16),
     "rocm": (16, 16),
+    "vulkan": (16, 16),
 }  # bytes between rows of panels, at most
-_SMALLEST = {"rocm": SIDE}  # columns of an instruction, where they are more
 _FETCHED_BYTES = 16  # by a thread from global memory at once
 
 
@@ -107,13 +109,15 @@ def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
     """Return the knobs whose blocks fit a device of the target."""
     found = []
     stages = STAGES if copies_while_computing(target) else STAGES[:1]
+    rows, columns = matrix_sides(target)
     for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, stages):
         knobs = MatrixKnobs(*values, lanes_of(target))
-        shared = knobs.panel_bytes(_PADS[target.kind.name])
+        down, across = knobs.warps
+        shared = knobs.panel_bytes(_PADS[target.kind.name]) + down * across * sum_bytes(target)
         most = min(most_threads(target), ANY_GPU.most_threads)
-        smallest = _SMALLEST.get(target.kind.name, _WARP_COLUMNS)
         fits = (
-            knobs.warp_tile[1] % smallest == 0
+            knobs.warp_tile[0] % rows == 0
+            and knobs.warp_tile[1] % columns == 0
             and 0 < knobs.threads <= most
             and shared <= panel_bytes(target, knobs.stages)
         )

@@ -12,11 +12,20 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import PrimExpr
 from slipway.ir.instructions.amd_products import SIDE, AmdProduct, amd_product, flushes, wave_of
+from slipway.ir.instructions.cooperative_products import CooperativeProduct, read_sizes
 from slipway.ir.instructions.simdgroup_products import SimdgroupProduct, simdgroup_product
-from slipway.ir.instructions.warp_products import COLUMNS, WARP, WarpProduct, warp_product
+from slipway.ir.instructions.warp_products import (
+    COLUMNS,
+    PRODUCT,
+    WARP,
+    ZERO,
+    WarpProduct,
+    warp_product,
+)
 from slipway.target import Target
 
-MatrixProduct = WarpProduct | SimdgroupProduct | AmdProduct
+_SIDE = 8  # of the matrices of other units
+MatrixProduct = WarpProduct | SimdgroupProduct | AmdProduct | CooperativeProduct
 
 
 def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> MatrixProduct | None:
@@ -34,11 +43,45 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> M
             found = amd_product(cpu, a_dtype, b_dtype, out)
             exact = found is None or not (target.is_strict and flushes(found, cpu))
             return found if exact else None
+        case "vulkan":
+            sizes = cooperative_products(target)
+            of = (a_dtype, b_dtype, out)
+            return next((p for p in sizes if (p.a_dtype, p.b_dtype, p.c_dtype) == of), None)
     return None
+
+
+def cooperative_products(target: Target) -> tuple[CooperativeProduct, ...]:
+    """Return the sizes that a target of Vulkan's says and this knows how to divide."""
+    spelled = tuple(target.attrs.get("cooperative_matrix") or ())
+    if not spelled:
+        return ()
+    lanes = lanes_of(target)
+    sizes = read_sizes(spelled, lanes)
+    return tuple(p for p in sizes if lanes % p.columns == 0 and p.rows * p.columns % lanes == 0)
+
+
+def matrix_sides(target: Target) -> tuple[int, int]:
+    """Return the rows and columns of the largest instruction of a target's matrix units."""
+    match target.kind.name:
+        case "rocm":
+            return SIDE, SIDE
+        case "vulkan":
+            sizes = cooperative_products(target)
+            return max(p.rows for p in sizes), max(p.columns for p in sizes)
+    return _SIDE, _SIDE
+
+
+def sum_bytes(target: Target) -> int:
+    """Return the shared memory that gives the threads of a warp their sums."""
+    if target.kind.name != "vulkan":
+        return 0
+    return max(4 * p.rows * p.columns for p in cooperative_products(target))
 
 
 def lanes_of(target: Target) -> int:
     """Return how many threads compute a product together on the target's matrix units."""
+    if target.kind.name == "vulkan":
+        return int(target.attrs.get("thread_warp_size") or WARP)
     return wave_of(str(target.attrs.get("mcpu"))) if target.kind.name == "rocm" else WARP
 
 
@@ -61,9 +104,15 @@ def warp_intrinsic(entry: MatrixProduct, lane: te.IterVar) -> te.TensorIntrin:
             addresses = _nvidias(entry, lane.var, left, right, sums)
         elif isinstance(entry, AmdProduct):
             addresses = _amds(entry, lane.var, left, right, sums)
+        elif isinstance(entry, CooperativeProduct):
+            addresses = _cooperative(entry, lane.var, left, right, sums)
         else:
             addresses = _apples(entry, lane.var, left, right, sums)
-        update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *addresses)))
+        name = E.StringImm(entry.name)
+        update = S.Evaluate(E.Call("int32", PRODUCT, (name, *addresses)))
+        if isinstance(entry, CooperativeProduct):
+            cleared = S.Evaluate(E.Call("int32", ZERO, (name, addresses[-1])))
+            return S.seq((cleared, update)), cleared, update
         zero = ops.const(0, entry.c_dtype)
         cells = [(i, j) for i in range(rows) for j in range(columns)]
         reset = S.seq(
@@ -108,6 +157,17 @@ def _amds(
         row, step = ops.floormod(number, 2) * entry.sums + ops.floordiv(number, 2), ops.const(0)
     cells = [_address(sums, i, 0) for i in range(entry.sums)]
     return [_address(left, row - group * entry.sums, step), _address(right, 0, step), *cells]
+
+
+def _cooperative(
+    entry: CooperativeProduct, lane: E.Var, left: Buffer, right: Buffer, sums: Buffer
+) -> list[PrimExpr]:
+    """Return the first rows of both operands, how far rows lie apart, and the matrix of sums."""
+    layout = entry.layout
+    row = ops.floordiv(lane, layout.low_columns) * layout.rows
+    column = ops.floormod(lane, layout.low_columns)
+    apart = [of.strides[0] for of in (left, right)]
+    return [_address(left, -row, 0), _address(right, -column, 0), *apart, _address(sums, 0, 0)]
 
 
 def _apples(

@@ -67,16 +67,6 @@ _FILES = {
     "mve": ("mve", "mve_depthwise"),
     "scalar": ("scalar_sums", "scalar"),
 }
-# Bytes of the stack that a function's own assembly takes, which gcc does not know.
-PUSHED_BYTES = {
-    "slw_dot_2x3": 8,
-    "slw_dot_2x3_wide": 8,
-    "slw_fold_pixels": 20,
-    "slw_fold_row": 8,
-    "slw_depthwise_pairs": 12,
-    "slw_channels_4x1": 4,
-    "slw_channels_4x2": 4,
-}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)

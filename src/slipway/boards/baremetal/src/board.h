@@ -23,6 +23,9 @@ void board_uart_put(uint8_t byte);
  * @retval 0..255 the byte
  * @retval -1     none has arrived */
 int board_uart_get(void);
+/** Let the core sleep until a byte has arrived, or another interrupt comes.  Drivers have it where
+ * the board's description says which interrupt a byte raises. */
+void board_uart_wait(void);
 
 /** Monotonic time of the board's clock in nanoseconds.  In an emulator that counts instructions one
  * instruction takes one nanosecond. */

@@ -16,8 +16,15 @@
 #define SESSION_BYTES (2u * (FRAME_BYTES + 64u) + MAX_HANDLES * 16u + MAX_ARGS * 32u + 512u)
 
 static int port_get(void *context) {
+  int byte = board_uart_get();
   (void)context;
-  return board_uart_get();
+#ifdef BOARD_UART_INTERRUPT
+  if (byte < 0) {
+    board_uart_wait();
+    byte = board_uart_get();
+  }
+#endif
+  return byte;
 }
 
 static void port_put(void *context, uint8_t byte) {

@@ -5,17 +5,13 @@
 #include "board_config.h"
 
 #define UART ((volatile uint32_t *)BOARD_UART_BASE)
-enum { DATA = 0, STATE = 1, CONTROL = 2, INTERRUPTS = 3, DIVIDER = 4 };
+enum { DATA = 0, STATE = 1, CONTROL = 2, INTERRUPT = 3, DIVIDER = 4 };
 enum { TRANSMIT_FULL = 1, RECEIVE_FULL = 2 };
-enum { TRANSMIT = 1, RECEIVE = 2, RECEIVE_INTERRUPT = 2, RECEIVE_INTERRUPTS = 8 };
-#define NVIC_ENABLE ((volatile uint32_t *)0xE000E100u)
-#define NVIC_DISABLE ((volatile uint32_t *)0xE000E180u)
-#define NVIC_CLEAR_PENDING ((volatile uint32_t *)0xE000E280u)
-#define LINE_WORDS 4u /* of 32 interrupts */
+enum { TRANSMIT_ON = 1, RECEIVE_ON = 2, RECEIVE_INTERRUPT = 8 };
 
 void board_uart_init(void) {
   UART[DIVIDER] = 16; /* the smallest that works; an emulator ignores the rate */
-  UART[CONTROL] = TRANSMIT | RECEIVE | RECEIVE_INTERRUPTS;
+  UART[CONTROL] = TRANSMIT_ON | RECEIVE_ON | RECEIVE_INTERRUPT;
 }
 
 void board_uart_put(uint8_t byte) {
@@ -24,29 +20,25 @@ void board_uart_put(uint8_t byte) {
   UART[DATA] = byte;
 }
 
-/* Sleep until a byte comes, or another interrupt.  An emulator that polls in place of that keeps a
- * processor of its host busy, and its other thread, which brings the bytes, waiting.  No handler
- * runs: a masked interrupt wakes, too, and the UART is the only one of the lines that is in use. */
-static void sleep_until_a_byte(void) {
-  uint32_t i;
-  __asm__ volatile("cpsid i" ::: "memory");
-  UART[INTERRUPTS] = RECEIVE_INTERRUPT;
-  for (i = 0; i < LINE_WORDS; ++i) {
-    NVIC_CLEAR_PENDING[i] = ~0u;
-    NVIC_ENABLE[i] = ~0u;
-  }
-  if ((UART[STATE] & RECEIVE_FULL) == 0u) {
-    __asm__ volatile("wfi" ::: "memory");
-  }
-  for (i = 0; i < LINE_WORDS; ++i) {
-    NVIC_DISABLE[i] = ~0u;
-  }
-  __asm__ volatile("cpsie i" ::: "memory");
-}
-
 int board_uart_get(void) {
-  if ((UART[STATE] & RECEIVE_FULL) == 0u) {
-    sleep_until_a_byte();
-  }
   return (UART[STATE] & RECEIVE_FULL) != 0u ? (int)(UART[DATA] & 0xFFu) : -1;
 }
+
+#ifdef BOARD_UART_INTERRUPT
+#define NVIC(offset) (((volatile uint32_t *)(0xE000E100u + (offset)))[BOARD_UART_INTERRUPT / 32])
+enum { ENABLE = 0, DISABLE = 0x80, FORGET = 0x180 };
+
+/* The interrupt is on only while interrupts are held: it ends the sleep, and no handler runs. */
+void board_uart_wait(void) {
+  const uint32_t bit = 1u << (BOARD_UART_INTERRUPT % 32);
+  __asm__ volatile("cpsid i" ::: "memory");
+  UART[INTERRUPT] = 3; /* of bytes that have been read */
+  NVIC(FORGET) = bit;
+  NVIC(ENABLE) = bit;
+  if ((UART[STATE] & RECEIVE_FULL) == 0u) {
+    __asm__ volatile("dsb\n wfi" ::: "memory");
+  }
+  NVIC(DISABLE) = bit;
+  __asm__ volatile("cpsie i" ::: "memory");
+}
+#endif

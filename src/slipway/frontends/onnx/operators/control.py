@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
+from slipway.frontends.onnx.branches import alike
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.loops.count import LoopCount, loop_count
 from slipway.frontends.onnx.loops.while_loop import while_loop
@@ -39,6 +40,8 @@ def if_(node: NodeView) -> Any:
         raise node.unsupported(f"{error}; {_decided_by(node, condition)}") from None
     if condition.tensor_type.rank:
         condition = relay.reshape(condition, ())
+    pairs = [alike(one, other) for one, other in zip(*branches, strict=True)]
+    branches = [[pair[side] for pair in pairs] for side in (0, 1)]
     tensors = [[t for value in branch for t in tensors_of(value)] for branch in branches]
     kinds = [[t.type for t in branch] for branch in tensors]
     if kinds[0] != kinds[1] or not kinds[0]:

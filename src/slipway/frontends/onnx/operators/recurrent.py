@@ -12,7 +12,7 @@ from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
-from slipway.relay.dims import is_open
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
 
@@ -273,6 +273,13 @@ def _check_shapes(node: NodeView, directions: int) -> None:
         opened = any(is_open(d) for d in (*found, *shape))
         if len(found) != len(shape) or (not opened and found != shape):
             raise node.unsupported(f"{name} is of shape {tuple(found)}, and {shape} is needed")
+        for one, other in zip(found, shape, strict=True):
+            if isinstance(one, SymbolDim) and isinstance(other, SymbolDim) and one != other:
+                raise node.unsupported(
+                    f"{name} has the open size {one} where X has {other}, and they are one: say so "
+                    f"with dims={{{str(other)!r}: (1, 8), {str(one)!r}: {str(other)!r}}} "
+                    f"(--dim {one}={other} on the command line)"
+                )
 
 
 def _alone(values: list[Any], axis: int) -> Any:

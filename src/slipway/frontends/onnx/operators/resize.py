@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.resize_matrix import antialiased, cropped
-from slipway.relay.dims import is_open
+from slipway.relay.dims import is_open, scaled
 from slipway.relay.ops.image.resize import ResizeAttrs
 
 METHODS = {
@@ -27,7 +26,7 @@ def upsample(node: NodeView) -> Any:
     """The operator before Resize: asymmetric coordinates, factors as attribute or input."""
     scales = node.attr("scales") if node.opset < 9 else node.constant(1, "the scales").reshape(-1)
     factors = [float(s) for s in scales]
-    size = [_scaled(node, d, f) for d, f in zip(node.type().shape, factors, strict=True)]
+    size = [scaled(d, f) for d, f in zip(node.type().shape, factors, strict=True)]
     method = node.choice("mode", "nearest", METHODS)
     return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
 
@@ -47,7 +46,7 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
     if node.opset < 11:
         factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
         _check_scales(node, factors, range(len(shape)))
-        size = [_scaled(node, d, f) for d, f in zip(shape, factors, strict=True)]
+        size = [scaled(d, f) for d, f in zip(shape, factors, strict=True)]
         return relay.image.resize(
             node.input(0), size, factors, METHODS[mode], "asymmetric", "floor"
         )
@@ -92,18 +91,6 @@ def _check_scales(node: NodeView, factors: Sequence[float], axes: Sequence[int])
         raise node.unsupported(f"its scales are {list(factors)}; each must be greater than 0")
 
 
-def _scaled(node: NodeView, extent: Any, factor: float) -> Any:
-    """Return the extent that a factor makes of one, rounded down."""
-    if not is_open(extent):
-        return int(np.floor(extent * factor))
-    exact = Fraction(factor)
-    if exact.denominator > 1 << 10:
-        raise node.unsupported(
-            f"it scales the open size {extent} by {factor}, which is no fraction"
-        )
-    return extent * exact.numerator // exact.denominator
-
-
 def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], list[float]]:
     """Return where the region starts and ends along each axis, as fractions of the input."""
     given = node.constant(1, "the region").reshape(-1)
@@ -131,7 +118,7 @@ def _target(
             raise node.unsupported("it has both scales and sizes; leave one out")
         for axis, factor in zip(axes, given, strict=True):
             scales[axis] = float(factor)
-            size[axis] = _scaled(node, shape[axis], spans[axis] * float(factor))
+            size[axis] = scaled(shape[axis], spans[axis] * float(factor))
         return size, scales
     wanted = tuple(stated[a] for a in axes) if stated else node.ints(3, "the sizes")
     _check_count(node, "sizes", wanted, axes)

@@ -14,7 +14,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay import op_registry
-from slipway.relay.dims import is_open, size_of
+from slipway.relay.dims import is_open, scaled, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import as_extents, need_number, of_elements
@@ -517,7 +517,7 @@ def upsampling(
     """Enlarge images by factors (the classic nn.upsampling)."""
     given = as_expr(data)
     extents = dict(zip(layout, given.tensor_type.shape, strict=True))
-    size = (int(extents["H"] * scale_h), int(extents["W"] * scale_w))
+    size = (scaled(extents["H"], scale_h), scaled(extents["W"], scale_w))
     mode = "align_corners" if align_corners else "asymmetric" if "near" in method else "half_pixel"
     kind = {"bilinear": "linear", "bicubic": "cubic"}.get(method, method)
     return resize2d(given, size, None, layout, kind, mode, "floor" if "near" in method else "")
@@ -542,7 +542,10 @@ def upsampling3d(
     """Enlarge volumes by factors (the classic nn.upsampling3d)."""
     extents = dict(zip(layout, as_expr(data).tensor_type.shape, strict=True))
     factors = {"D": scale_d, "H": scale_h, "W": scale_w}
-    size = [round(extents[letter] * factor) for letter, factor in factors.items()]
+    size = [
+        scaled(extent, factor) if is_open(extent) else round(extent * factor)
+        for extent, factor in ((extents[letter], factor) for letter, factor in factors.items())
+    ]
     kind = {"trilinear": "linear", "tricubic": "cubic"}.get(method, method)
     mode = "asymmetric" if kind == "nearest_neighbor" else coordinate_transformation_mode
     return resize3d(data, size, None, layout, kind, mode)

@@ -5,7 +5,9 @@ tile of registers waits for every line of them, and the tiles after it find the 
 Here the sum over channels and window is cut into blocks.  The data of a block is packed tile after
 tile and stays in the cache; a panel of weights (one block of the sum, a few channel blocks wide)
 stays in the first level while all tiles read it, and meanwhile each tile prefetches an equal share
-of the next panel's lines.
+of the next panel's lines.  Where the second-level cache keeps the data of all blocks, all blocks of
+a few channels come before the next channels: weights are then read in the order in which they lie,
+which memory brings twice as fast as pieces of them.
 
     packed   (N, KO, chunks, KH, KW, T, R, ic)    the data of block ko, R positions for each tile t
     partial  (N, KO, O, T, R, oc)                 the sum over block ko, in registers
@@ -51,6 +53,11 @@ def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
         if chunks % n == 0 and n * chunk_bytes <= target.core.l1_bytes // 4
     ]
     return max(fitting, default=1)
+
+
+def _keeps_data(packed: te.Tensor, target: Target) -> bool:
+    """Return whether the data of all blocks of the sum stays cached while panels pass."""
+    return 4 * prod(shape_of(packed)[1:]) <= target.core.l2_bytes // 2
 
 
 def _registers(problem: Problem) -> int:
@@ -146,16 +153,21 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """Few positions, and a kernel that the second-level cache does not hold from run to run."""
+    """Few positions, and a kernel that the second-level cache does not hold from run to run.
+
+    The kernels of all layers pass through that cache.  A short one comes from beyond it, too, and
+    one or two tiles of positions wait for all of it.
+    """
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
     positions = prod(data.shape[2:4]) // prod(attrs.strides)
     core = target.core
+    waits = positions <= core.costs.waiting_positions
     few = (
         attrs.groups == 1
         and positions <= core.costs.streamed_positions
-        and 4 * prod(kernel.shape) >= core.l2_bytes
+        and 4 * prod(kernel.shape) >= (core.l2_bytes // 8 if waits else core.l2_bytes)
     )
     return few and target.vector_bits > 128  # short vectors take longer than memory
 
@@ -192,12 +204,13 @@ def schedule_k_blocked(
     n, o, t, r, ob = whole.op.axis
     (ko,) = whole.op.reduce_axis
     o_outer, o_inner = whole.split(o, factor=vectors)
-    register_tile(whole, [n, ko, o_outer, t], [r, o_inner], ob)
+    kept = _keeps_data(packed, target)
+    register_tile(whole, [n, *((o_outer, ko) if kept else (ko, o_outer)), t], [r, o_inner], ob)
     if shared:
         whole.parallel(o_outer)
 
     copy = schedule[packed]
-    copy.compute_at(whole, ko)
+    copy.compute_at(whole, n if kept else ko)
     copy.vectorize(copy.op.axis[-1])
 
     _schedule_partial(schedule, partial, kernel, panels, Tile(shape_of(sums)[3], vectors), target)
@@ -216,6 +229,7 @@ def _schedule_partial(
     """Products in registers; each tile prefetches its share of the next panel."""
     inner = schedule[partial]
     inner.set_scope("local")
+    packed = partial.op.input_tensors[0]
     n, ko, o, t, r, ob = inner.op.axis
     chunk, kh, kw, ic = inner.op.reduce_axis
     _, _, _, tiles, _, _ = shape_of(partial)
@@ -225,9 +239,13 @@ def _schedule_partial(
     steps = extent_of(chunk) * height * width * block
     step = ((chunk * height + kh) * width + kw) * block + ic
     first, end = (ops.call_intrin("int32", op, panels) for op in SHARE)
-    last = te.floordiv(o, tile.vectors) + 1 == end
-    next_o = ops.select(last, first * tile.vectors, o + tile.vectors)
-    next_ko = ops.select(last, ko + 1, ko)
+    if _keeps_data(packed, target):
+        last = ko + 1 == extent_of(ko)
+        next_o, next_ko = ops.select(last, o + tile.vectors, o), ops.select(last, 0, ko + 1)
+    else:
+        last = te.floordiv(o, tile.vectors) + 1 == end
+        next_o = ops.select(last, first * tile.vectors, o + tile.vectors)
+        next_ko = ops.select(last, ko + 1, ko)
 
     def next_at(vector: int, line: Any) -> tuple[Any, ...]:
         return next_o + vector, 0, 0, 0, next_ko * steps + line, 0

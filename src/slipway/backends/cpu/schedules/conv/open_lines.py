@@ -12,14 +12,15 @@ from math import prod
 from typing import Any
 
 from slipway import te
+from slipway.backends.cpu.best_together import tiles_by_rows
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import positions_per_part, prefetch_steps, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.direct import schedule_padding
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
-from slipway.backends.cpu.tile import Tile, choose_tile, fma, whole_groups
+from slipway.backends.cpu.tile import MicroKernel, Tile, choose_tile, fma, whole_groups
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
-from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.backends.strategy import Problem, SizedKnobs, Space, register_strategy
 from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.types import TensorType, Type
 from slipway.target import Target
@@ -33,14 +34,27 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return any(map(is_open, data.shape[2:-1]))
 
 
-def _default(problem: Problem) -> Tile:
+def _chunks(problem: Problem) -> tuple[MicroKernel, int, int]:
+    """Return how a tile is multiplied, the chunks of a group that it may hold, and the groups."""
     (out,), target = problem.out_types, problem.target
-    _, blocks, *size, block = out.shape
+    _, blocks, *_, block = out.shape
     narrow = problem.in_types[1].shape[1] == 1 != problem.attrs.groups  # a group reads one block
     groups = 1 if narrow else problem.attrs.groups
     chunks = 1 if narrow else blocks // groups
-    kernel = fma(target, max(1, block // vector_lanes(target, out.dtype)))
-    return choose_tile(kernel, size[-1], chunks, legal=whole_groups(chunks, groups))
+    return fma(target, max(1, block // vector_lanes(target, out.dtype))), chunks, groups
+
+
+def _default(problem: Problem) -> Tile:
+    kernel, chunks, groups = _chunks(problem)
+    width = problem.out_types[0].shape[-2]
+    return choose_tile(kernel, width, chunks, legal=whole_groups(chunks, groups))
+
+
+def _by_size(problem: Problem) -> list[SizedKnobs]:
+    kernel, chunks, groups = _chunks(problem)
+    if groups > 1:
+        return []
+    return tiles_by_rows(kernel, problem.out_types[0].shape[-2], chunks)
 
 
 def _space(problem: Problem) -> Space:
@@ -65,6 +79,7 @@ def _lines_per_part(
 @register_strategy(
     *(f"nn.contrib_conv{n}d_nchwc" for n in (1, 2, 3)), name="conv2d_nchwc.open_lines",
     priority=12, applies=_applies, default=_default, space=_space, cost=tile_cost(),
+    by_size=_by_size,
 )  # fmt: skip
 def schedule_open_lines(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile

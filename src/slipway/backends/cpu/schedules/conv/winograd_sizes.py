@@ -13,6 +13,7 @@ little more than the one that a build for that size would choose.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -50,16 +51,18 @@ class BlockCosts:
             # All of it is written and read again, beyond the cache where it does not fit.
             over = held // (int(fitting) + 1)
             over = min(over, 1) if isinstance(over, int) else ops.minimum(over, 1)
-            return each + over * held * self._moving() + UNIT * costs.winograd_tiles // 4
+            return each + over * held * self._moving + UNIT * costs.winograd_tiles // 4
 
-        if whole:
-            return sum(self.target.core_counts) * block(rows)
+        if whole:  # the cores share the output channels
+            tasks = _ceil(self.chunks, tile.vectors)
+            return sum(_ceil(tasks, n) * n for n in self.target.core_counts) * block(rows) // tasks
         # One core takes as much less as the last block has rows less.
         parts, each = _ceil(rows, block_rows), block(block_rows)
         less = each - block(rows - (parts - 1) * block_rows)
         times = sum(_ceil(parts, n) * n for n in self.target.core_counts)
         return times * each - (less if 1 in self.target.core_counts else 0)
 
+    @cached_property
     def _moving(self) -> int:
         """Return the time in which a tile and its results are written to memory and read."""
         core, lanes = self.target.core, self.kernel.width * vector_lanes(self.target, "float32")
@@ -70,8 +73,11 @@ class BlockCosts:
 
     def _rate(self, tile: Tile) -> int:
         """Return the time of one tile in a full register tile, all channels together."""
-        fastest = min(map(self._cycles, self.kernel.tiles(UNIT, self.chunks)))
-        return round(UNIT * self._cycles(tile) / fastest)
+        return round(UNIT * self._cycles(tile) / self._fastest)
+
+    @cached_property
+    def _fastest(self) -> float:
+        return min(map(self._cycles, self.kernel.tiles(UNIT, self.chunks)))
 
     def _cycles(self, tile: Tile) -> float:
         return self.kernel.all_cycles(tile, tile.rows, self.chunks) / tile.rows

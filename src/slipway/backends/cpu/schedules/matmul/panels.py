@@ -2,7 +2,9 @@
 
 A panel is what a few blocks of output channels multiply by in a stretch of the sum.  Its lines come
 from memory while the first tile waits, and lie in the cache for all tiles after it.  So each tile
-prefetches an equal share of the next panel while it works on this one.
+prefetches an equal share of the next panel while it works on this one.  A single tile is through
+with a panel so soon that its lines would wait for a place among those on their way to the
+first-level cache; they go to the second.
 """
 
 from __future__ import annotations
@@ -64,5 +66,6 @@ def prefetch_next(
     """
     tiles = usual(at.tiles)
     first = te.floordiv(at.tile * at.steps + at.step, tiles)
+    level = 2 if tiles == 1 else 1
     for more in range(-(-steps.at_once // tiles)):
-        stage.prefetch_at(kernel, steps.asking, position(first + more))
+        stage.prefetch_at(kernel, steps.asking, position(first + more), level)

@@ -21,13 +21,18 @@
 #define PATH_CHARS 1024
 #define MOST_BYTES ((size_t)256 << 20)
 
+int slw_device_store_keeps(void) {
+  const char *folder = getenv("SLIPWAY_DEVICE_CACHE");
+  return folder != NULL && folder[0] != '\0' && strlen(folder) <= PATH_CHARS - 96U;
+}
+
 /* The path of what is kept under `key`, or 0 where nothing is. */
 static int find_path(const char *const *key, char path[PATH_CHARS]) {
   const char *folder = getenv("SLIPWAY_DEVICE_CACHE");
   uint8_t digest[SLW_SHA256_BYTES];
   slw_sha256 hash;
   size_t used;
-  if (folder == NULL || folder[0] == '\0' || strlen(folder) > PATH_CHARS - 96U) {
+  if (!slw_device_store_keeps()) {
     return 0;
   }
   slw_sha256_init(&hash);

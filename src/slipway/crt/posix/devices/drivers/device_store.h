@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+/* Whether anything is kept: to ask a driver for what it made may be work (PoCL compiles kernels once
+ * more, for any number of threads). */
+int slw_device_store_keeps(void);
+
 /* What was kept under the words of `key` (NULL ends them), as memory for free(), or NULL: nothing,
  * or a file that is damaged or was written by somebody else. */
 void *slw_device_store_read(const char *const *key, size_t *size_bytes);

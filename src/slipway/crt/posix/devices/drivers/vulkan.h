@@ -16,6 +16,7 @@ typedef struct {
 
 /* Commands that are recorded, or run: after the last of them the fence is signalled. */
 #define SLW_VULKAN_BATCHES 4
+#define SLW_VULKAN_MATRIX_SIZES 64
 typedef struct {
   vk_handle commands;
   vk_object sets; /* a descriptor pool */
@@ -46,6 +47,8 @@ typedef struct {
   uint32_t capabilities; /* bits of slw_vulkan_needs */
   vk_subgroups subgroups;
   vk_subgroup_sizes subgroup_sizes;
+  vk_matrix_size matrices[SLW_VULKAN_MATRIX_SIZES]; /* which its subgroups multiply */
+  uint32_t num_matrices;
   slw_vulkan_batch batches[SLW_VULKAN_BATCHES];
   size_t current;
   vk_result failure; /* the last of its work's */
@@ -69,7 +72,8 @@ enum {
   SLW_VULKAN_BUFFERS_OF_16_BITS = 16,
   SLW_VULKAN_BUFFERS_OF_8_BITS = 32,
   SLW_VULKAN_SHUFFLES = 64,
-  SLW_VULKAN_FLOAT16 = 128
+  SLW_VULKAN_FLOAT16 = 128,
+  SLW_VULKAN_MATRICES = 256
 };
 
 /* --- vulkan_driver.c --- */

@@ -41,6 +41,7 @@ enum {
   VK_ONE_TIME_SUBMIT = 1,
   VK_FULL_SUBGROUPS = 2, /* of a stage: no subgroup lacks a thread */
   VK_SUBGROUP_SHUFFLE = 0x10,
+  VK_SCOPE_SUBGROUP = 3,
   VK_FEATURES = 55
 };
 
@@ -70,6 +71,9 @@ enum { /* sType */
   VK_TYPE_FEATURES_2 = 1000059000,
   VK_TYPE_PROPERTIES_2 = 1000059001,
   VK_TYPE_SUBGROUPS = 1000094000,
+  VK_TYPE_MEMORY_MODEL = 1000211000,
+  VK_TYPE_MATRICES = 1000506000,
+  VK_TYPE_MATRIX_SIZE = 1000506001,
   VK_TYPE_SUBGROUP_SIZES = 1000225000,
   VK_TYPE_STAGE_SUBGROUPS = 1000225001,
   VK_TYPE_SUBGROUP_CONTROL = 1000225002,
@@ -171,6 +175,19 @@ typedef struct {
   const void *next;
   uint32_t size;
 } vk_stage_subgroups;
+
+typedef struct {
+  uint32_t type;
+  void *next;
+  uint32_t rows;
+  uint32_t columns;
+  uint32_t depth;
+  uint32_t dtypes[4]; /* of both operands, the sums before and after */
+  uint32_t saturates;
+  uint32_t scope;
+} vk_matrix_size; /* VkCooperativeMatrixPropertiesKHR */
+
+typedef void (*vk_function)(void);
 
 typedef struct {
   char name[256];
@@ -412,9 +429,13 @@ typedef struct {
   uint32_t flags;
 } vk_fence_info;
 
+/* Of an extension: the loader gives it, where a driver has it. */
+typedef vk_result (*vk_list_matrices)(vk_handle, uint32_t *, vk_matrix_size *);
+
 /* Name in the table, result, parameters: the names of the loader's have "vk" in front. */
 #define SLW_VULKAN_FUNCTIONS(X)                                                                   \
   X(CreateInstance, vk_result, (const vk_instance_info *, const void *, vk_handle *))             \
+  X(GetInstanceProcAddr, vk_function, (vk_handle, const char *))                                  \
   X(EnumeratePhysicalDevices, vk_result, (vk_handle, uint32_t *, vk_handle *))                    \
   X(GetPhysicalDeviceProperties, void, (vk_handle, vk_properties *))                              \
   X(GetPhysicalDeviceProperties2, void, (vk_handle, vk_properties_2 *))                           \

@@ -32,6 +32,7 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
       {65, SLW_VULKAN_SHUFFLES, "subgroups of a size that is asked for, with shuffles"},
       {4433, SLW_VULKAN_BUFFERS_OF_16_BITS, "tensors of 16-bit elements"},
       {4448, SLW_VULKAN_BUFFERS_OF_8_BITS, "tensors of 8-bit elements"},
+      {6022, SLW_VULKAN_MATRICES, "cooperative matrices (VK_KHR_cooperative_matrix)"},
   };
   for (size_t at = HEAD_WORDS; at + 1U < count; at += words[at] >> 16) {
     uint32_t op = words[at] & 0xFFFFU;
@@ -47,25 +48,80 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
   return NULL;
 }
 
-/* Of how many threads the subgroups of a kernel are, which its code notes; 0: of any number. */
-static uint32_t subgroups_of(const slw_device_text *code, const char *kernel) {
-  static const char NOTE[] = ": subgroups of ";
+/* What the code notes of a kernel behind `note`: the next from word `*at` on, or NULL. */
+static const char *next_note(const slw_device_text *code, const char *kernel, const char *note,
+                             size_t *next) {
   const uint32_t *words = (const uint32_t *)(const void *)code->text;
   size_t count = code->size_bytes / sizeof *words;
   size_t length = strlen(kernel);
-  for (size_t at = HEAD_WORDS; at + 1U < count; at += words[at] >> 16) {
+  size_t note_length = strlen(note);
+  for (size_t at = *next; at + 1U < count; at += words[at] >> 16) {
     const char *text = (const char *)&words[at + 1U];
     size_t room = ((words[at] >> 16) - 1U) * sizeof *words;
     if ((words[at] >> 16) == 0U || (words[at] >> 16) > count - at ||
         (words[at] & 0xFFFFU) == OP_FUNCTION) {
       break;
     }
-    if ((words[at] & 0xFFFFU) == OP_MODULE_PROCESSED && room > length + sizeof NOTE &&
-        memcmp(text, kernel, length) == 0 && memcmp(text + length, NOTE, sizeof NOTE - 1U) == 0) {
-      return (uint32_t)strtoul(text + length + sizeof NOTE - 1U, NULL, 10);
+    if ((words[at] & 0xFFFFU) == OP_MODULE_PROCESSED && room > length + note_length + 1U &&
+        memcmp(text, kernel, length) == 0 && memcmp(text + length, note, note_length) == 0) {
+      *next = at + (words[at] >> 16);
+      return text + length + note_length;
     }
   }
-  return 0;
+  return NULL;
+}
+
+/* Of how many threads the subgroups of a kernel are, which its code notes; 0: of any number. */
+static uint32_t subgroups_of(const slw_device_text *code, const char *kernel) {
+  size_t at = HEAD_WORDS;
+  const char *found = next_note(code, kernel, ": subgroups of ", &at);
+  return (found != NULL) ? (uint32_t)strtoul(found, NULL, 10) : 0U;
+}
+
+/* A size of matrices as targets spell it, f16:16x16x16; "" for one that no code is written for. */
+static void spell(const vk_matrix_size *size, char *text, size_t room) {
+  static const struct {
+    uint32_t operand;
+    uint32_t sum;
+    const char *name;
+  } KNOWN[] = {{0, 1, "f16"}, {3, 5, "s8"}, {7, 9, "u8"}};
+  const uint32_t *of = size->dtypes;
+  text[0] = '\0';
+  for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; ++i) {
+    if (of[0] == KNOWN[i].operand && of[1] == KNOWN[i].operand && of[2] == KNOWN[i].sum &&
+        of[3] == KNOWN[i].sum && size->scope == VK_SCOPE_SUBGROUP && size->saturates == 0U) {
+      (void)slw_format(text, room, "%s:%ux%ux%u", KNOWN[i].name, (unsigned)size->rows,
+                       (unsigned)size->columns, (unsigned)size->depth);
+    }
+  }
+}
+
+/* Whether the device multiplies the matrices that the code of a kernel notes; else the error says
+ * which it does multiply. */
+static int has_matrices(const slw_vulkan_device *device, int32_t device_id,
+                        const slw_device_text *code, const char *kernel) {
+  char text[48];
+  char all[256] = "";
+  size_t at = HEAD_WORDS;
+  const char *wanted = NULL;
+  while ((wanted = next_note(code, kernel, ": matrices of ", &at)) != NULL) {
+    int found = 0;
+    for (uint32_t i = 0; i < device->num_matrices; ++i) {
+      size_t used = strlen(all);
+      spell(&device->matrices[i], text, sizeof text);
+      found |= strcmp(text, wanted) == 0;
+      (void)slw_format(all + used, sizeof all - used, "%s%s",
+                       (used != 0U && text[0] != '\0') ? "," : "", text);
+    }
+    if (!found) {
+      (void)slw_error_setf("DeviceError",
+                           "vulkan(%d) (%s) multiplies no matrices of %s, which kernel %s needs. "
+                           "Compile it with -cooperative_matrix=%s.",
+                           (int)device_id, device->properties.name, wanted, kernel, all);
+      return 0;
+    }
+  }
+  return 1;
 }
 
 /* What failed is no matter of the code where memory is full or the device is lost. */
@@ -180,7 +236,7 @@ static vk_object open_cache(const slw_vulkan_device *device, const kernel_key *k
   void *kept = slw_device_store_read(key->words, &size_bytes);
   info.kept = kept;
   info.size_bytes = (kept != NULL) ? size_bytes : 0U;
-  *is_new = kept == NULL;
+  *is_new = kept == NULL && slw_device_store_keeps();
   if (slw_vk.CreatePipelineCache(device->device, &info, NULL, &made) != VK_SUCCESS) {
     made = 0; /* kernels are compiled without one */
   }
@@ -236,6 +292,9 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
                            (int)device_id, device->properties.name, device->subgroup_sizes.minimum,
                            device->subgroup_sizes.maximum, launch->kernel, subgroups.size,
                            device->subgroup_sizes.maximum);
+      return SLW_ERROR_UNSUPPORTED;
+    }
+    if (!has_matrices(device, device_id, code, launch->kernel)) {
       return SLW_ERROR_UNSUPPORTED;
     }
     info.stage.next = &subgroups;

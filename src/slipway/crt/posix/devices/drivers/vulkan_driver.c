@@ -16,6 +16,7 @@ _Static_assert(sizeof(size_t) != 8U || (sizeof(vk_properties) == 824U &&
 
 slw_vulkan_functions slw_vk;
 static slw_vulkan_device devices[SLW_MAX_DEVICES];
+static vk_handle instance;
 
 static const char *list_devices(int32_t *num_devices);
 static const char *device_name(int32_t device_id) { return devices[device_id].properties.name; }
@@ -84,7 +85,6 @@ static void enter(vk_handle physical, int32_t *num_devices) {
 static const char *list_devices(int32_t *num_devices) {
   vk_application application = {VK_TYPE_APPLICATION, NULL, "slipway", 1, "slipway", 1, VK_API_1_3};
   vk_instance_info info = {VK_TYPE_INSTANCE, NULL, 0, &application, 0, NULL, 0, NULL};
-  vk_handle instance = NULL;
   vk_handle found[SLW_MAX_DEVICES];
   uint32_t count = SLW_MAX_DEVICES;
   if (slw_vk.CreateInstance(&info, NULL, &instance) != VK_SUCCESS) {
@@ -102,10 +102,10 @@ static const char *list_devices(int32_t *num_devices) {
   return (*num_devices > 0) ? NULL : "its drivers have no device with Vulkan 1.1";
 }
 
-static const char SUBGROUP_CONTROL[] = "VK_EXT_subgroup_size_control";
+static const char SUBGROUP_CONTROL[] = "VK_EXT_subgroup_size_control"; /* before Vulkan 1.3 */
+static const char MATRICES[] = "VK_KHR_cooperative_matrix";
 
-/* Whether a device of an older Vulkan has the extension. */
-static int has_subgroup_control(vk_handle physical) {
+static int has_extension(vk_handle physical, const char *name) {
   vk_extension *all = NULL;
   uint32_t count = 0;
   int found = 0;
@@ -115,7 +115,7 @@ static int has_subgroup_control(vk_handle physical) {
   if (all != NULL &&
       slw_vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, all) == VK_SUCCESS) {
     for (uint32_t i = 0; i < count; ++i) {
-      found |= strcmp(all[i].name, SUBGROUP_CONTROL) == 0;
+      found |= strcmp(all[i].name, name) == 0;
     }
   }
   free(all);
@@ -136,6 +136,22 @@ static int asks_subgroups(slw_vulkan_device *device, const vk_feature_set *contr
          (device->subgroups.operations & VK_SUBGROUP_SHUFFLE) != 0U;
 }
 
+/* Which matrices the subgroups of a device multiply. */
+static void list_matrices(slw_vulkan_device *device) {
+  vk_function found = slw_vk.GetInstanceProcAddr(
+      instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+  uint32_t count = SLW_VULKAN_MATRIX_SIZES;
+  if (found == NULL) {
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    device->matrices[i].type = VK_TYPE_MATRIX_SIZE;
+  }
+  if (((vk_list_matrices)found)(device->physical, &count, device->matrices) >= VK_SUCCESS) {
+    device->num_matrices = count;
+  }
+}
+
 /* Open the device with those of its features that code may use. */
 static vk_result open_device(slw_vulkan_device *device) {
   enum { FLOAT64 = 39, INT64 = 40, INT16 = 41 };
@@ -146,9 +162,12 @@ static vk_result open_device(slw_vulkan_device *device) {
   int has_8 = device->properties.api >= (uint32_t)VK_API_1_2; /* else they are extensions */
   vk_feature_set control = {VK_TYPE_SUBGROUP_CONTROL, has_8 ? (void *)&int8 : (void *)&of_16, {0}};
   int is_extension = device->properties.api < (uint32_t)VK_API_1_3;
-  int has_control = !is_extension || has_subgroup_control(device->physical);
-  const char *extension = SUBGROUP_CONTROL;
-  vk_features all = {VK_TYPE_FEATURES_2, has_control ? (void *)&control : control.next, {0}};
+  int has_control = !is_extension || has_extension(device->physical, SUBGROUP_CONTROL);
+  vk_feature_set model = {VK_TYPE_MEMORY_MODEL, has_control ? (void *)&control : control.next, {0}};
+  vk_feature_set matrices = {VK_TYPE_MATRICES, &model, {0}};
+  int has_matrices = has_8 && has_extension(device->physical, MATRICES);
+  const char *extensions[2];
+  vk_features all = {VK_TYPE_FEATURES_2, has_matrices ? (void *)&matrices : model.next, {0}};
   vk_queue_info queue = {VK_TYPE_QUEUE, NULL, 0, device->family, 1, &PRIORITY};
   vk_device_info info = {VK_TYPE_DEVICE, &all, 0, 1, &queue, 0, NULL, 0, NULL, NULL};
   vk_result code;
@@ -172,8 +191,16 @@ static vk_result open_device(slw_vulkan_device *device) {
   if (has_control && asks_subgroups(device, &control)) {
     device->capabilities |= SLW_VULKAN_SHUFFLES;
   }
-  info.num_extensions = (has_control && is_extension) ? 1U : 0U;
-  info.extensions = &extension;
+  matrices.flags[1] = model.flags[1] = model.flags[2] = 0;
+  if (matrices.flags[0] != 0U && model.flags[0] != 0U) {
+    list_matrices(device);
+    device->capabilities |= SLW_VULKAN_MATRICES;
+    extensions[info.num_extensions++] = MATRICES;
+  }
+  if (has_control && is_extension) {
+    extensions[info.num_extensions++] = SUBGROUP_CONTROL;
+  }
+  info.extensions = extensions;
   code = slw_vk.CreateDevice(device->physical, &info, NULL, &device->device);
   if (code == VK_SUCCESS) {
     slw_vk.GetDeviceQueue(device->device, device->family, 0, &device->queue);

@@ -108,7 +108,8 @@ static cl_object kept_program(const slw_opencl_device *device, const program_key
 static void keep_program(cl_object program, const program_key *key) {
   size_t size_bytes = 0;
   uint8_t *bytes;
-  if (slw_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size_bytes, &size_bytes,
+  if (!slw_device_store_keeps() ||
+      slw_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size_bytes, &size_bytes,
                             NULL) != CL_SUCCESS ||
       size_bytes == 0U) {
     return;

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from slipway.errors import ModelError
-from slipway.frontends.torch.quantised_steps import OF_ONE, Packed, QView, TraceSteps
+from slipway.frontends.torch.traced.quantised_steps import OF_ONE, Packed, QView, TraceSteps
 
 BRANCH = "prim::If"  # of a scripted module: on sizes and modes, which are known
 

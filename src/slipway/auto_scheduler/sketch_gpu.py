@@ -1,0 +1,215 @@
+"""Sketches for GPUs: the loops of each result are blocks and threads.
+
+A product is tiled for blocks, virtual threads, threads and registers, and computed inside the tiles
+of what follows it; what it reads may come by shared memory, which the threads of a block fill
+together.  Every other stage that is not inlined is a kernel of one thread for each result.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+from slipway.auto_scheduler.analysis import Role, StageRole, extent
+from slipway.auto_scheduler.sketch import (
+    INLINED,
+    ROOT,
+    TILED,
+    UNROLLS,
+    Knobs,
+    Sketches,
+    SketchWriter,
+    axis_name,
+)
+from slipway.auto_scheduler.steps import MARKS, UNROLL, Step
+from slipway.te.operation import ComputeOp, Operation
+from slipway.tuning.space import Candidate, divisors, fitting
+
+THREADS = (16, 32, 64, 128, 256, 512, 1024)  # of a block
+USUAL_THREADS = 64
+VECTORS = (1, 2, 4)  # that a thread brings to shared memory at once
+MOST_OF_AXIS = 64  # threads along one axis
+
+
+class GpuSketches(Sketches):
+    """All schedules in threads that the sketch of a computation has for a GPU."""
+
+    @property
+    def most_threads(self) -> int:
+        """The threads that a block of the target may have."""
+        return int(self.target.attrs["max_num_threads"])
+
+    def sample(self, rng: random.Random) -> Candidate:
+        """Return a random candidate, most of which have as many threads as are allowed."""
+        found = super().sample(rng)
+        for _ in range(16):
+            if all(n <= self.most_threads for n in self._threads(found)):
+                break
+            found = super().sample(rng)
+        return found
+
+    def predicted(self, candidate: Candidate) -> float | None:
+        """Return a guess at the time of the products, in multiply-adds with their loads."""
+        knobs, found = dict(candidate.knobs), 0.0
+        for role, threads in zip(self._products(), self._threads(candidate), strict=True):
+            op = self._op(role)
+            lengths = [self._lengths(op, axis, knobs) for axis in op.axis]
+            sums = [outer * inner for outer, _, inner in lengths]
+            work = math.prod(extent(a) for a in (*op.axis, *op.reduce_axis))
+            idle = max(1.0, USUAL_THREADS / threads) if threads <= self.most_threads else math.inf
+            found += work * (1 + sum(1 / n for n in sums)) * idle
+        return found or None
+
+    def steps_of(self, candidate: Candidate) -> list[Step]:
+        """Return the steps of a candidate's schedule."""
+        return GpuWriter(self, candidate.strategy, dict(candidate.knobs)).steps
+
+    def _products(self) -> list[StageRole]:
+        return [role for role in self.roles if role.role is Role.TILED]
+
+    def _threads(self, candidate: Candidate) -> list[int]:
+        """Return the threads of a block of each product."""
+        knobs = dict(candidate.knobs)
+        return [
+            math.prod(self._lengths(op, axis, knobs)[1] for axis in op.axis)
+            for op in map(self._op, self._products())
+        ]
+
+    def _kinds(self) -> tuple[str, ...]:
+        return (TILED,)
+
+    def _is_cut(self, role: StageRole) -> bool:
+        return False
+
+    def _knobs(self, strategy: str, searched: Sequence[StageRole]) -> Knobs:
+        knobs: Knobs = {}
+        for role in searched:
+            if role.role in (Role.INPUT, Role.INLINE, Role.FOLLOWER):
+                continue
+            op = self._op(role)
+            if role.role is Role.PLACED:
+                knobs[f"{op.name}.place"] = (ROOT, INLINED)
+            if role.role is Role.TILED:
+                self._tile_knobs(op, knobs)
+            else:
+                knobs[f"{op.name}.threads"] = tuple(n for n in THREADS if n <= self.most_threads)
+        return {name: values for name, values in knobs.items() if len(values) > 1}
+
+    def _tile_knobs(self, op: ComputeOp, knobs: Knobs) -> None:
+        for axis in op.axis:
+            legal = divisors(extent(axis))
+            knobs[axis_name(op, axis, 2)] = tuple(n for n in legal if n <= 8)
+            knobs[axis_name(op, axis, 1)] = tuple(n for n in legal if n <= MOST_OF_AXIS)
+            knobs[axis_name(op, axis, 0)] = tuple(n for n in legal if n <= 4)
+        for axis in op.reduce_axis:
+            knobs[axis_name(op, axis, 0)] = tuple(n for n in divisors(extent(axis)) if n <= 64)
+        knobs[f"{op.name}.shared"] = (0, 1)
+        knobs[f"{op.name}.vector"] = VECTORS
+        knobs[f"{op.name}.unroll"] = UNROLLS
+
+    def _default(self, strategy: str, knobs: Knobs) -> dict[str, int]:
+        found = {name: values[0] for name, values in knobs.items()}
+        for role in self.roles:
+            if role.role in (Role.INPUT, Role.INLINE, Role.FOLLOWER):
+                continue
+            op = self._op(role)
+            wanted = {f"{op.name}.threads": USUAL_THREADS}
+            if role.role is Role.TILED:
+                left = USUAL_THREADS
+                for axis in reversed(op.axis):
+                    inner = fitting(2, extent(axis))
+                    threads = fitting(min(16, left), extent(axis) // inner)
+                    wanted[axis_name(op, axis, 2)] = inner
+                    wanted[axis_name(op, axis, 1)] = threads
+                    left = max(1, left // threads)
+                for axis in op.reduce_axis:
+                    wanted[axis_name(op, axis, 0)] = 8
+            for name, value in wanted.items():
+                if name in knobs:
+                    found[name] = max((v for v in knobs[name] if v <= value), default=value)
+        return found
+
+
+class GpuWriter(SketchWriter):
+    """Writes the steps of one candidate."""
+
+    def _place(self, role: StageRole, op: ComputeOp) -> None:
+        if self._knob(f"{op.name}.place", ROOT) == INLINED:
+            self._do("CI", self._number(role.number))
+        else:
+            self._spread(self._number(role.number), op)
+
+    def _spread(self, stage: int, op: ComputeOp) -> None:
+        """A thread for each result."""
+        data = len(op.axis)
+        if not data:
+            return
+        if data > 1:
+            self._do("FU", stage, list(range(data)))
+        length = math.prod(map(extent, op.axis))
+        threads = self._knob(f"{op.name}.threads", USUAL_THREADS)
+        self._do("SP", stage, 0, length, [min(threads, length)], 1)
+        self._bind(stage, 0, "blockIdx.x")
+        self._bind(stage, 1, "threadIdx.x")
+
+    def _bind(self, stage: int, loop: int, mark: str) -> None:
+        self._do("AN", stage, loop, MARKS.index(mark))
+
+    def _tile(self, role: StageRole, op: ComputeOp) -> None:
+        """Tile a product: S0 S1 S2 R0 R1 S3, inside the first three levels of what follows it."""
+        data, reduced = len(op.axis), len(op.reduce_axis)
+        if role.follower is None:  # its own copy follows
+            self._do("CHW", self._number(role.number), "local")
+            self.shift[role.number] = self.shift.get(role.number, 0) + 1
+        caches = self._cached(role, op)
+        stage = self._number(role.number) - (role.follower is None)
+        follower = stage + 1 if role.follower is None else self._number(role.follower)
+        sources = []
+        for i, axis in enumerate(op.axis):
+            lengths = self.sketches._lengths(op, axis, self.knobs)
+            sources.append(self._do("SP", stage, 4 * i, extent(axis), lengths, 1))
+        for i, axis in enumerate(op.reduce_axis):
+            length = self._knob(axis_name(op, axis, 0), 1)
+            self._do("SP", stage, 4 * data + 2 * i, extent(axis), [length], 1)
+        space = [[4 * i + part for i in range(data)] for part in range(4)]
+        steps = [[4 * data + 2 * i + part for i in range(reduced)] for part in range(2)]
+        self._do("RE", stage, [*space[0], *space[1], *space[2], *steps[0], *steps[1], *space[3]])
+        for i, source in enumerate(sources):
+            self._do("FSP", follower, 4 * i, source, 3)
+        self._do("RE", follower, [part for level in space for part in level])
+        for level, mark in enumerate(("blockIdx.x", "vthread", "threadIdx.x")):
+            if data > 1:
+                self._do("FU", follower, list(range(level, level + data)))
+            self._bind(follower, level, mark)
+        self._do("CA", stage, follower, 2)
+        self._do("PR", stage, 0, f"{UNROLL}${self._knob(f'{op.name}.unroll', 0)}")
+        for source in caches:
+            self._fetch(source, stage, 3 * data + reduced - 1, op, sources)
+
+    def _cached(self, role: StageRole, op: ComputeOp) -> list[int]:
+        """Let a product read through shared memory; return the operations that are copied there."""
+        if not self._knob(f"{op.name}.shared", 0):
+            return []
+        ops = list(self.sketches.dag.ops)
+        read = sorted({ops.index(t.op) for t in op.input_tensors}, reverse=True)
+        for source in read:
+            product = self._number(role.number) - (role.follower is None)
+            self._do("CHR", self._number(source), "shared", [product])
+            self.shift[source + 1] = self.shift.get(source + 1, 0) + 1
+        return read
+
+    def _fetch(
+        self, source: int, product: int, loop: int, op: Operation, tiles: Sequence[int]
+    ) -> None:
+        """Let the threads of a block fill their part of shared memory together."""
+        cache, axes = self._number(source) + 1, len(self.sketches.dag.ops[source].output_shape(0))
+        self._do("CA", cache, product, loop)
+        if axes > 1:
+            self._do("FU", cache, list(range(axes)))
+        vector = self._knob(f"{op.name}.vector", 1)
+        self._do("SP", cache, 0, None, [vector], 1)
+        self._do("FFSP", cache, 0, list(tiles), 1, 1)
+        self._bind(cache, 1, "threadIdx.x")
+        if vector > 1:
+            self._bind(cache, 2, "vectorize")

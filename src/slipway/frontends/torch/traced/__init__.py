@@ -1,0 +1,1 @@
+"""TorchScript: traced and scripted modules and functions, and models quantised by torch.ao."""
