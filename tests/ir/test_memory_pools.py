@@ -21,3 +21,11 @@ def test_what_no_pool_is_made_of():
         ConstantPoolInfo("rom", ["c"], [object()])
     with pytest.raises(ArgumentTypeError, match="takes a name, targets and PoolInfoProperties"):
         WorkspacePoolInfo("ram", ["c"], 4096)
+
+
+def test_a_pool_tells_its_properties():
+    """As scripts of classic TVM read them: of the pool itself."""
+    properties = PoolInfoProperties(1024, 1_000_000, 8, 4, 2, 3, {"c": 32})
+    pool = WorkspacePoolInfo("sram", [], properties)
+    for name in vars(properties):
+        assert getattr(pool, name) == getattr(properties, name)

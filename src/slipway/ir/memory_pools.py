@@ -51,6 +51,36 @@ class PoolInfo:
         return self.pool_info_properties.size_hint_bytes
 
     @property
+    def clock_frequency_hz(self) -> int:
+        """The clock, or -1 when it is not known."""
+        return self.pool_info_properties.clock_frequency_hz
+
+    @property
+    def read_bandwidth_bytes_per_cycle(self) -> int:
+        """Bytes read in a cycle, or -1 when it is not known."""
+        return self.pool_info_properties.read_bandwidth_bytes_per_cycle
+
+    @property
+    def write_bandwidth_bytes_per_cycle(self) -> int:
+        """Bytes written in a cycle, or -1 when it is not known."""
+        return self.pool_info_properties.write_bandwidth_bytes_per_cycle
+
+    @property
+    def read_latency_cycles(self) -> int:
+        """Cycles until a read gives its first byte."""
+        return self.pool_info_properties.read_latency_cycles
+
+    @property
+    def write_latency_cycles(self) -> int:
+        """Cycles until a write has taken its first byte."""
+        return self.pool_info_properties.write_latency_cycles
+
+    @property
+    def target_burst_bytes(self) -> Any:
+        """The bytes of a burst, by target."""
+        return self.pool_info_properties.target_burst_bytes
+
+    @property
     def size_bytes(self) -> int | None:
         """The size, or None when it is not limited."""
         hint = self.pool_info_properties.size_hint_bytes

@@ -1,9 +1,11 @@
 """Nodes of an ONNX model as a model of their own."""
 
 import numpy as np
+import onnx
 import pytest
 from graphs import helper, model
 
+from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends.onnx import reference
 from slipway.frontends.onnx.extract import extract
@@ -64,3 +66,19 @@ def test_constants_come_along_and_nodes_without_a_name_are_found():
 def test_an_unknown_name():
     with pytest.raises(ModelError, match="no node of the model is called nothing"):
         extract(branching(), ["nothing"], {})
+
+
+def test_nodes_without_a_name_get_that_of_the_graph(tmp_path):
+    """from_onnx's export_node_renamed_model_path, of classic TVM."""
+    original = branching()
+    before = original.SerializeToString()
+    path = tmp_path / "named.onnx"
+    given = {"shape": {"x": (1, 3)}, "export_node_renamed_model_path": path}
+    module, _ = relay.frontend.from_onnx(original, **given)
+    assert original.SerializeToString() == before
+    named = onnx.load(path)
+    assert [n.name for n in named.graph.node] == ["two", "doubled", "choice", "sum", "d"]
+    inner = [a.g.node[0].name for a in named.graph.node[2].attribute]
+    assert inner == ["inner", "inner"]
+    again, _ = relay.frontend.from_onnx(named)
+    assert str(again) == str(module)

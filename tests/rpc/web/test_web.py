@@ -422,7 +422,7 @@ def test_notes_tags_and_reservations(equipped):
         ("describe", {"note": 3}), ("describe", {"note": "x" * 500}), ("describe", {"tags": []}),
         ("reserve", {"who": "ana", "minutes": "soon"}), ("reserve", {"who": 1, "minutes": 5}),
         ("reserve", {"who": "ana", "minutes": -1}), ("reserve", {"who": "ana", "minutes": 1e9}),
-        ("reserve", {"who": "ana", "minutes": True}),
+        ("reserve", {"who": "ana", "minutes": True}), ("reserve", {"who": " ", "minutes": 5}),
     ):  # fmt: skip
         assert act(name, wrong) == 400, (name, wrong)
     assert equipped.ask(

@@ -145,6 +145,11 @@ _LIBRARIES: dict[str, Callable[..., IRModule]] = {
 }
 
 
+def get_codegen_names() -> list[str]:
+    """Return the names of libraries that a target may begin with."""
+    return list(_LIBRARIES)
+
+
 def _without_libraries(target: str) -> tuple[str, list[Callable[..., IRModule]]]:
     """Return the target without libraries before it, ``cmsis-nn,c``, and what they would take."""
     found = []

@@ -20,6 +20,11 @@ FORMATS = {
 }  # fmt: skip
 
 
+def get_frontend_names() -> list[str]:
+    """Return the formats that a model file may have."""
+    return list(FORMATS.values())
+
+
 class TVMCImportError(TVMCException):
     """A model of a format that is not there."""
 

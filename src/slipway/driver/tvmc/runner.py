@@ -42,11 +42,7 @@ def run_module(
         raise TVMCException(
             f"tvmc.run takes what tvmc.compile gives, not a {type(tvmc_package).__name__}"
         )
-    if fill_mode not in FILL_MODES:
-        raise TVMCException(
-            f"fill_mode is {fill_mode!r}, not one of {', '.join(FILL_MODES)}."
-            f"{did_you_mean(fill_mode, FILL_MODES)}"
-        )
+    _check_fill_mode(fill_mode)
     if options:
         raise TVMCException(
             f"tvmc.run takes no options here ({', '.join(options)}): they are those of projects "
@@ -66,15 +62,8 @@ def run_module(
         library, device_used = tvmc_package.module(), device_of(device, 0)
     module = GraphModule(library["default"](device_used))
     shapes, kinds = module.get_input_info()
-    for name in inputs or {}:
-        if name not in shapes:
-            raise TVMCException(
-                f"the model has no input {name!r}; it has {', '.join(shapes)}."
-                f"{did_you_mean(name, shapes)}"
-            )
-    for name, shape in shapes.items():
-        given = (inputs or {}).get(name)
-        module.set_input(name, _filled(shape, kinds[name], fill_mode) if given is None else given)
+    for name, value in make_inputs_dict(shapes, kinds, inputs, fill_mode).items():
+        module.set_input(name, value)
     times: Any = []
     if profile:
         for layer, function, seconds in module.profile(number, repeat):
@@ -87,10 +76,43 @@ def run_module(
     return TVMCResult({f"output_{i}": module.get_output(i).numpy() for i in range(count)}, times)
 
 
-def _filled(shape: tuple[int, ...], dtype: str, mode: str) -> np.ndarray[Any, Any]:
-    if mode in ("zeros", "ones"):
-        return np.full(shape, mode == "ones", dtype)
-    if mode == "range":
+def make_inputs_dict(
+    shape_dict: Mapping[str, tuple[int, ...]],
+    dtype_dict: Mapping[str, str],
+    inputs: Mapping[str, Any] | None = None,
+    fill_mode: str = "random",
+) -> dict[str, Any]:
+    """Return a value of each input: what is given in `inputs`, or one as `fill_mode` says."""
+    for name in inputs or {}:
+        if name not in shape_dict:
+            raise TVMCException(
+                f"the model has no input {name!r}; it has {', '.join(shape_dict)}."
+                f"{did_you_mean(name, shape_dict)}"
+            )
+    return {
+        name: generate_tensor_data(shape, dtype_dict[name], fill_mode)
+        if (given := (inputs or {}).get(name)) is None
+        else given
+        for name, shape in shape_dict.items()
+    }
+
+
+def _check_fill_mode(fill_mode: str) -> None:
+    if fill_mode not in FILL_MODES:
+        raise TVMCException(
+            f"fill_mode is {fill_mode!r}, not one of {', '.join(FILL_MODES)}."
+            f"{did_you_mean(fill_mode, FILL_MODES)}"
+        )
+
+
+def generate_tensor_data(
+    shape: tuple[int, ...], dtype: str, fill_mode: str
+) -> np.ndarray[Any, Any]:
+    """Return an array filled as `fill_mode` says: random, zeros, ones or range."""
+    _check_fill_mode(fill_mode)
+    if fill_mode in ("zeros", "ones"):
+        return np.full(shape, fill_mode == "ones", dtype)
+    if fill_mode == "range":
         return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
     generator = np.random.default_rng(0)
     if np.dtype(dtype).kind == "f":

@@ -8,6 +8,7 @@ whole model in one error.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ from slipway.frontends.onnx.implied import with_implied
 from slipway.frontends.onnx.inputs import inputs_of
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
+from slipway.frontends.onnx.node_names import export_node_renamed_model, name_of
 from slipway.frontends.onnx.open_sizes import (
     SizeTrial,
     bounds_of,
@@ -91,6 +93,7 @@ def from_onnx(
     opset: int | None = None,
     freeze_params: bool = True,
     convert_config: Any = None,
+    export_node_renamed_model_path: str | os.PathLike[str] | None = None,
     *,
     constants: Constants | None = None,
     dims: Mapping[str, Any] | None = None,
@@ -106,6 +109,8 @@ def from_onnx(
     With `freeze_params` weights are constants of the graph; without, they are its parameters.
     `convert_config` is classic TVM's: its "use_nt_batch_matmul" changes nothing here, because a
     product is laid out when it is compiled, and any other key is refused.
+    `export_node_renamed_model_path`: where to write the model with a name for every node, the one
+    that the module tells it by.
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
     folded, so that an If on one takes its branch.
     `dims` says what the file's names of dimensions (dim_param) stand for: ``{"batch": (1, 8)}`` for
@@ -121,6 +126,8 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     _check_config(convert_config)
+    if export_node_renamed_model_path is not None:
+        export_node_renamed_model(model, export_node_renamed_model_path)
     proto, weights = open_model(model)
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto, weights)):
@@ -352,7 +359,7 @@ class _Importer:
         return self.converters.get(node.op_type if own else f"{node.domain}.{node.op_type}")
 
     def _note(self, node: Any, problem: str) -> None:
-        self.book.problem(_name_of(node), str(node.op_type), problem, _key_of(node))
+        self.book.problem(name_of(node), str(node.op_type), problem, _key_of(node))
 
     def _nodes(
         self, graph: Any, values: dict[str, Value], poisoned: Iterable[str] = ()
@@ -376,7 +383,7 @@ class _Importer:
             try:
                 found = self._node(node, values, poisoned)
             except _Poisoned:
-                self.book.unchecked(_name_of(node), str(node.op_type), _key_of(node))
+                self.book.unchecked(name_of(node), str(node.op_type), _key_of(node))
             except (ModelError, InternalError, MemoryError):
                 raise
             except SlipwayError as error:
@@ -388,7 +395,7 @@ class _Importer:
                 values.update(zip(node.output, found, strict=False))
                 if not self.calls:
                     tensors = [t for v in found if v is not None for t in tensors_of(v)]
-                    self.book.done(_name_of(node), node.op_type, tensors, _key_of(node))
+                    self.book.done(name_of(node), node.op_type, tensors, _key_of(node))
                 continue
             for name in node.output:
                 is_asked = name in self.read and not self.calls
@@ -408,13 +415,13 @@ class _Importer:
             self.misfits[key] = objection_to(node, values, self.opset)
         if self.misfits[key]:
             return f"its attributes or inputs do not fit: {self.misfits[key]}"
-        defect = internal_error(f"converting the node {_name_of(node)!r} ({node.op_type})", error)
+        defect = internal_error(f"converting the node {name_of(node)!r} ({node.op_type})", error)
         if not self.book.survey:
             raise defect from error
         return str(defect)
 
     def _node(self, node: Any, values: dict[str, Value], poisoned: set[str]) -> list[Value]:
-        self.budget.take_node(_name_of(node))
+        self.budget.take_node(name_of(node))
         if poisoned.intersection(node.input):
             raise _Poisoned
         inputs = []
@@ -541,13 +548,8 @@ def _has_open(value: Value) -> bool:
     return isinstance(value, Expr) and any(map(is_open, value.tensor_type.shape))
 
 
-def _name_of(node: Any) -> str:
-    # str: a name that is no UTF-8 comes as bytes.
-    return str(node.name or (node.output[0] if node.output else "?"))
-
-
 def _key_of(node: Any) -> tuple[str, ...]:
-    return (_name_of(node), node.op_type, *node.output)
+    return (name_of(node), node.op_type, *node.output)
 
 
 def _no_converter(node: Any) -> str:

@@ -178,6 +178,8 @@ class Page:
             if not 0 <= minutes <= _MAX_RESERVED_MIN:
                 raise HTTPException(400, f"A reservation ends after {_MAX_RESERVED_MIN} minutes.")
             who = clean_text(_word(body, "who", 80).strip()) if minutes else ""
+            if minutes and not who:
+                raise HTTPException(400, "who is a name, for whom the device is kept.")
             done = self._farm.reserve(number, who, time.time() + 60 * minutes)
         elif act == "command":
             return await self._command(_word(body, "name", 80), self._farm.device_of(number))
