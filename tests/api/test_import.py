@@ -56,6 +56,14 @@ def test_the_command_line_loads_the_command_that_is_asked_for():
     assert not loaded & {"numpy", "tvm_ffi", "rich.console"}
 
 
+@pytest.mark.parametrize("command", ["run", "demo.command"])
+def test_what_runs_models_loads_no_compiler(command):
+    """The tables of `--profile` measure limits with kernels of their own."""
+    loaded = loaded_by(f"import slipway.cli.{command}")
+    floors = ("backends", "codegen", "relay", "te", "topi", "transform")
+    assert not [name for name in loaded if name.startswith(tuple(f"slipway.{f}." for f in floors))]
+
+
 def test_operators_are_loaded_without_random_numbers():
     program = "from slipway.relay.op_registry import load_ops; load_ops()"
     assert "numpy.random" not in loaded_by(program)

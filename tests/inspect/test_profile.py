@@ -15,8 +15,6 @@ from slipway.inspect.limits import SIZES, Level, Limits, Probes, fma_loop, level
 from slipway.inspect.profile import (
     ModelProfile,
     OperatorProfile,
-    metadata_of,
-    open_artifact,
     profile_model,
 )
 from slipway.inspect.traffic import Traffic, traffic_of
@@ -24,6 +22,7 @@ from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.op_registry import span
 from slipway.relay.types import TensorType
+from slipway.runtime.artifact import metadata_of, open_artifact
 from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.target import Target
 from slipway.transform.context import PassContext

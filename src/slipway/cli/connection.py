@@ -117,7 +117,7 @@ class Connection:
     def graph_module(self, artifact: Path) -> Any:
         """Return the graph executor of a model, on the kinds of device that it is for."""
         from slipway.contrib import graph_executor
-        from slipway.inspect.profile import metadata_of
+        from slipway.runtime.artifact import metadata_of
         from slipway.runtime.model_devices import ModelDevices
 
         devices = ModelDevices(metadata_of(artifact), self.remote)

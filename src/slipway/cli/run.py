@@ -15,7 +15,6 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.options import (
     AsJson,
     Inputs,
@@ -39,9 +38,9 @@ from slipway.errors import (
     FileError,
     did_you_mean,
 )
-from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
 from slipway.runtime.arrays.numpy_file import read_numpy_file
+from slipway.runtime.artifact import metadata_of
 from slipway.runtime.devices import AnyDevice, Device
 from slipway.toolchain.link import write_file
 
@@ -182,12 +181,14 @@ def dump_layers(module: Any, folder: Path) -> None:
 
 def print_layers(artifact: Path, module: Any, number: int, repeat: int) -> None:
     """Print the time of each operator under the names of the model's nodes."""
+    from slipway.cli.inspect.profile_table import print_profile
+
     print_profile(profile_of(artifact, module, number, repeat), None, "Time of each layer")
 
 
 def profile_of(artifact: Path, module: Any, number: int, repeat: int) -> Any:
     """Return the `ModelProfile` of a loaded artifact, without limits."""
-    from slipway.inspect.profile import metadata_of, profile_model
+    from slipway.inspect.profile import profile_model
 
     return profile_model(module, metadata_of(artifact), number=number, repeat=repeat)
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -14,7 +13,6 @@ from slipway.compiler.model_graph import COPY, NOP
 from slipway.inspect.limits import SIZES, Limits, Probes, best_levels
 from slipway.inspect.traffic import Traffic, traffic_of
 from slipway.inspect.units import time_text
-from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.graph.graph_format import GraphTables
 
 FAR = 0.5  # an operator below this share of its limit is far from it
@@ -167,16 +165,6 @@ class ModelProfile:
             })  # fmt: skip
             start += o.seconds
         return {"traceEvents": events, "displayTimeUnit": "ms"}
-
-
-def open_artifact(path: Path) -> Artifact:
-    """Return an exported file's contents; it may be for another machine."""
-    return read_artifact(path.read_bytes(), path.name, here=False)
-
-
-def metadata_of(artifact: Path) -> dict[str, Any]:
-    """Return the metadata of an exported file, which may be for another machine."""
-    return open_artifact(artifact).metadata
 
 
 def profile_model(

@@ -16,11 +16,11 @@ from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
 from slipway.deploy.reference import random_inputs
 from slipway.deploy.tensors import Array, specs_of
 from slipway.errors import ExecutionError
-from slipway.inspect.profile import open_artifact, operators_text
+from slipway.inspect.profile import operators_text
 from slipway.report.collect import now, port_text, sizes_of, versions
 from slipway.report.loaded import LoadedArtifact
 from slipway.report.real_values import real_outputs, shared_inputs
-from slipway.runtime.artifact import Artifact
+from slipway.runtime.artifact import Artifact, open_artifact
 from slipway.runtime.graph.graph_format import GraphTables
 
 ROUNDS = 11  # each measures both, so that what disturbs one disturbs the other

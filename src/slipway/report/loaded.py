@@ -8,9 +8,8 @@ from typing import Any
 
 from slipway.deploy.device import executor_there
 from slipway.errors import ArtifactError
-from slipway.inspect.profile import metadata_of
 from slipway.rpc.client import RPCSession
-from slipway.runtime.artifact import read_artifact
+from slipway.runtime.artifact import metadata_of, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import load_module
 from slipway.runtime.model_devices import ModelDevices

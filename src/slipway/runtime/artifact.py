@@ -17,7 +17,7 @@ import sys
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ArtifactError
 from slipway.runtime.cpu_features import check_isa
@@ -28,6 +28,9 @@ from slipway.runtime.libraries.library import (
     PARAMS_SYMBOL,
 )
 from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 from slipway.toolchain.unpack import TAR_ERRORS
 from slipway.toolchain.zig import architecture_of
 
@@ -202,3 +205,13 @@ def check_artifact_runs_here(artifact: Artifact) -> None:
     """Raise ArtifactError if this machine cannot run what was read without regard to it."""
     elf = ElfFile(artifact.library, artifact.name)
     check_runs_here(elf, artifact.metadata, artifact.name)
+
+
+def open_artifact(path: Path) -> Artifact:
+    """Return an exported file's contents; it may be for another machine."""
+    return read_artifact(path.read_bytes(), path.name, here=False)
+
+
+def metadata_of(artifact: Path) -> dict[str, Any]:
+    """Return the metadata of an exported file, which may be for another machine."""
+    return open_artifact(artifact).metadata

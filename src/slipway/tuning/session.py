@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from slipway.errors import RPCError, TuningError
-from slipway.inspect.profile import metadata_of
 from slipway.rpc.about import about_of
 from slipway.rpc.client import RPCSession
+from slipway.runtime.artifact import metadata_of
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.model_devices import ModelDevices
 from slipway.tuning.builders import InLibrary

@@ -24,7 +24,6 @@ from slipway.cli.demo.device import (
     this_machine,
 )
 from slipway.cli.exit_codes import OptionError
-from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat, Signature
 from slipway.errors import ExecutionError
@@ -164,6 +163,7 @@ def run_on_device(
     case: Case, artifact: Path, metadata: Mapping[str, Any], remote: Any, device_name: str
 ) -> Results:
     """Upload `artifact`, of that metadata, to a device, run every input there, and measure."""
+    from slipway.cli.inspect.profile_table import profile_rows
     from slipway.contrib import graph_executor
     from slipway.inspect.profile import profile_model
 

@@ -138,7 +138,8 @@ def measure(
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
     from slipway.inspect.limits import Probes
-    from slipway.inspect.profile import open_artifact, profile_model
+    from slipway.inspect.profile import profile_model
+    from slipway.runtime.artifact import open_artifact
     from slipway.runtime.graph.graph_format import GraphTables
     from slipway.runtime.model_devices import ModelDevices
     from slipway.runtime.threads import num_threads
