@@ -46,16 +46,16 @@ def serve(
         ) from None
     from slipway.llm.server import application
 
-    listening = _bound(host, port)  # before minutes of compilation
-    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
-    if threads is not None:
-        connection.use_threads(threads)
-    served = application(load(model, context, quantise, target, connection, caches=caches))
-    listening.listen()  # who comes earlier is refused, and need not wait
-    console.err.print(
-        f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"
-    )
-    uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
+    with _bound(host, port) as listening:  # before minutes of compilation
+        connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+        if threads is not None:
+            connection.use_threads(threads)
+        served = application(load(model, context, quantise, target, connection, caches=caches))
+        listening.listen()  # who comes earlier is refused, and need not wait
+        console.err.print(
+            f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"
+        )
+        uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
 
 
 def _bound(host: str, port: int) -> socket.socket:

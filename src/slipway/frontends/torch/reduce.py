@@ -58,10 +58,9 @@ def truth(node: NodeView) -> Any:
     """Whether one holds, or all do."""
     x = cast(node.input(), "bool")
     axes = node.axes()
-    if not axes:
-        return x
     function = relay.any if node.kind == "any" else relay.all
-    return function(x, axes, bool(node.arg("keepdim", False)))
+    held = function(x, axes, bool(node.arg("keepdim", False))) if axes else x
+    return cast(held, node.out.dtype)  # of bytes torch gives bytes
 
 
 @converter("var", "std", "var_mean", "std_mean")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
-from slipway.frontends.onnx.branches import alike
+from slipway.frontends.onnx.control.branches import alike
+from slipway.frontends.onnx.control.count import LoopCount, loop_count
+from slipway.frontends.onnx.control.while_loop import while_loop
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.loops.count import LoopCount, loop_count
-from slipway.frontends.onnx.loops.while_loop import while_loop
 from slipway.frontends.onnx.values import mapped, tensors_of
 from slipway.frontends.steps import run_steps
 from slipway.relay.dims import SymbolDim, is_open

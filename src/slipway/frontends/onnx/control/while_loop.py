@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from slipway import relay
+from slipway.frontends.onnx.control.body import Appended, Body, body_of, zeros
 from slipway.frontends.onnx.converters import DependsOnInputs
-from slipway.frontends.onnx.loops.body import Appended, Body, body_of, zeros
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Constant, Expr, Tuple, Var
