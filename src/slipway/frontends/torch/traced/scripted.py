@@ -161,11 +161,17 @@ def _with_parameters(torch: Any, model: Any) -> list[Any]:
 def _interpreter(torch: Any, model: Any) -> Callable[..., Any]:
     """Return a script as TorchScript runs it.
 
-    Not the script itself, which hands its Python source to a tracer.
+    Not the script itself, which hands its Python source to a tracer; and without its optimiser,
+    which would keep what stands for tensors now as constants of the caller's script.
     """
-    if isinstance(model, torch.jit.ScriptFunction):
-        return model  # type: ignore[no-any-return]
-    return model._c._get_method("forward")  # type: ignore[no-any-return]
+    function = isinstance(model, torch.jit.ScriptFunction)
+    run = model if function else model._c._get_method("forward")
+
+    def plainly(*inputs: Any) -> Any:
+        with torch.jit.optimized_execution(False):
+            return run(*inputs)
+
+    return plainly
 
 
 def _runner(torch: Any, model: Any, run: Callable[..., Any]) -> Any:

@@ -62,7 +62,7 @@ class Walk:
             case "prim::Constant":
                 value = node.output().toIValue()
                 held = isinstance(value, self.torch.Tensor)
-                return self._at_once(lambda v: v.detach(), [value]) if held else value
+                return self._at_once(lambda v: v.detach().clone(), [value]) if held else value
             case "prim::GetAttr":
                 return getattr(given[0], node.s("name"))
             case "prim::SetAttr":
@@ -96,6 +96,8 @@ class Walk:
             return given[0].item() if self._is_real(given[0]) else given[0]
         if name == "size" and len(given) == 1:
             return list(given[0].shape)
+        if name == "tensor" and isinstance(given[0], self.torch.Tensor):
+            return given[0].to(given[1]) if given[1] is not None else given[0].clone()
         if name == "narrow" and self._is_real(given[2]):
             return given[0].narrow(*(int(number) for number in given[1:]))
         qualified = node.schema().partition("(")[0]
@@ -112,7 +114,10 @@ class Walk:
         values = [*plain, *keyed.values()]
         if name.startswith(_RANDOM) or not all(map(self._is_known, _flat(values))):
             return call(*plain, **keyed)
-        return self._at_once(lambda *_: call(*plain, **keyed), values)
+        made = self._at_once(lambda *_: call(*plain, **keyed), values)
+        # Numbers alone: a constant of several may be written to, which torch has no constants for.
+        several = isinstance(made, self.torch.Tensor) and made.numel() > 1
+        return call(*plain, **keyed) if several else made
 
     def _fitted(self, wanted: str, value: Any) -> Any:
         """Return a number as a tensor where one is wanted, and the other way round."""
