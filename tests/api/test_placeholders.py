@@ -35,3 +35,12 @@ def test_classic_errors_are_ours():
     with pytest.raises(tvm.error.DiagnosticError):
         a, b = (tvm.relay.var(n, shape=(s,)) for n, s in (("a", 2), ("b", 3)))
         tvm.relay.transform.InferType()(tvm.IRModule.from_expr(tvm.relay.Function([a, b], a + b)))
+
+
+def test_a_library_that_is_not_there_says_so():
+    """Scripts take another way then, as with a TVM that was built without it."""
+    from slipway.contrib import cudnn
+
+    assert cudnn.exists() is False
+    with pytest.raises(NotAvailableError, match="cudnn.conv_forward is not there"):
+        cudnn.conv_forward()
