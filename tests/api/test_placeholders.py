@@ -42,5 +42,5 @@ def test_a_library_that_is_not_there_says_so():
     from slipway.contrib import cudnn
 
     assert cudnn.exists() is False
-    with pytest.raises(NotAvailableError, match="cudnn.conv_forward is not there"):
+    with pytest.raises(NotAvailableError, match=r"cudnn\.conv_forward is not there"):
         cudnn.conv_forward()
