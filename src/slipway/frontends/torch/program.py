@@ -19,6 +19,7 @@ import numpy as np
 
 from slipway.errors import MissingPackageError, ModelError, OpenShapeError
 from slipway.frontends.torch.archive import as_data
+from slipway.frontends.torch.assumptions import export_with_assertions
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
 from slipway.frontends.torch.open_sizes import ProgramDims
@@ -46,6 +47,7 @@ DATA_DEPENDENT = (
     "data-dependent", "data dependent", "unbacked",
 )  # fmt: skip
 
+UNPROVED = "Constraints violated"  # what torch says of ranges that it cannot prove
 _LISTING = threading.RLock()  # held while torch lists its operators once
 
 InputInfos = Sequence[Any] | Mapping[str, Any] | None
@@ -260,7 +262,17 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
             module.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not ATen's core
         with _quiet(), _apart(torch):
-            return torch.export.export(module, examples, dynamic_shapes=dynamic, strict=False)
+            try:
+                return torch.export.export(module, examples, dynamic_shapes=dynamic, strict=False)
+            except Exception as error:
+                if UNPROVED not in str(error):
+                    raise
+                program = export_with_assertions(torch, module, examples, dynamic)
+                if program is None:
+                    raise
+                return program
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(
             f"torch.export cannot export {type(module).__name__}: {_reason(error)}.{_advice(error)}"
@@ -327,7 +339,11 @@ def _listed_once(torch: Any) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    broken = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    said = broken[0] if UNPROVED in lines[0] and broken else lines[0]
+    return f"{type(error).__name__}: {said[:300]}"
 
 
 def _advice(error: Exception) -> str:

@@ -17,6 +17,11 @@ def is_number(value: Any) -> bool:
     )
 
 
+def is_open(value: Any) -> bool:
+    """Return whether a number is one of torch's sizes that are open."""
+    return type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
+
+
 def _appended(values: list[Any], value: Any) -> list[Any]:
     values.append(value)
     return values
@@ -34,6 +39,14 @@ def _nothing(*_: Any) -> tuple[()]:
     return ()
 
 
+def _int(value: Any) -> Any:
+    return value if type(value).__name__ == "SymInt" else int(value)
+
+
+def _float(value: Any) -> Any:
+    return value * 1.0 if is_open(value) else float(value)
+
+
 def _not(value: Any) -> Any:
     return value.logical_not() if hasattr(value, "logical_not") else not value
 
@@ -49,8 +62,8 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "__or__": operator.or_, "__not__": _not, "__is__": operator.is_,
     "__isnot__": operator.is_not, "__range_length": _length,
     "__derive_index": lambda index, start, step: start + index * step,
-    "Int": int, "Float": float, "Bool": bool, "str": str, "IntImplicit": int,
-    "FloatImplicit": float, "ScalarImplicit": lambda value: value, "item": lambda value: value,
+    "Int": _int, "Float": _float, "Bool": bool, "str": str, "IntImplicit": _int,
+    "FloatImplicit": _float, "ScalarImplicit": lambda value: value, "item": lambda value: value,
     "floor": math.floor, "ceil": math.ceil, "sqrt": math.sqrt, "abs": abs, "log": math.log,
     "exp": math.exp, "round": round, "warn": _nothing, "format": str.format,
     "len": len,
@@ -71,4 +84,17 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "Print": _nothing, "dtype": lambda x: x.dtype, "device": lambda x: x.device,
     "layout": lambda x: x.layout, "is_cuda": lambda x: False, "shape": lambda x: list(x.shape),
     "requires_grad": lambda x: False, "data": _own, "min": min, "max": max, "abs": abs,
+}  # fmt: skip
+
+
+def _divided(a: Any, b: Any, rounding: str | None = None) -> Any:
+    return a / b if rounding is None else a // b
+
+
+# Operators of tensors, of what a trace writes as tensors and is an open size.
+OF_SIZES: dict[str, Callable[..., Any]] = {
+    **NUMBERS, "div": _divided, "floor_divide": operator.floordiv,
+    "add": lambda a, b, alpha=1: a + alpha * b, "sub": lambda a, b, alpha=1: a - alpha * b,
+    "rsub": lambda a, b, alpha=1: b - alpha * a, "detach": _own, "clone": _own,
+    "to": lambda value, kind=None, *_: value * 1.0 if kind in (5, 6, 7) else value,
 }  # fmt: skip

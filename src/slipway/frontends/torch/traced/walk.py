@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.errors import ModelError
-from slipway.frontends.torch.traced.builtins import ALWAYS, NUMBERS, PRIMITIVES, is_number
+from slipway.frontends.torch.traced.builtins import (
+    ALWAYS,
+    NUMBERS,
+    OF_SIZES,
+    PRIMITIVES,
+    is_number,
+    is_open,
+)
 
 ENDLESS = 2**63 - 1  # the trip count of a `while`
 _RANDOM = ("rand", "normal", "bernoulli", "dropout", "multinomial", "poisson", "empty")
@@ -68,8 +75,8 @@ class Walk:
             case "prim::SetAttr":
                 setattr(given[0], node.s("name"), given[1])
                 return ()
-            case "prim::NumToTensor":
-                return self._at_once(self.torch.tensor, given)
+            case "prim::NumToTensor":  # an open size stays what it is
+                return given[0] if is_open(given[0]) else self._at_once(self.torch.tensor, given)
             case "prim::If":
                 made = self._branch(node, given[0], env)
                 return made[0] if len(made) == 1 else made
@@ -94,8 +101,12 @@ class Walk:
         if name in ("Bool", "Int", "Float", "item", "ScalarImplicit", "IntImplicit",
                     "FloatImplicit"):  # fmt: skip
             return given[0].item() if self._is_real(given[0]) else given[0]
-        if name == "size" and len(given) == 1:
-            return list(given[0].shape)
+        if name == "size":  # torch's own gives sizes that stay
+            return list(given[0].shape) if len(given) == 1 else given[0].shape[given[1]]
+        if name == "numel":
+            return given[0].numel()
+        if any(map(is_open, given)) and all(map(self._is_number, given)) and name in OF_SIZES:
+            return OF_SIZES[name](*(v.item() if self._is_real(v) else v for v in given))
         if name == "tensor" and isinstance(given[0], self.torch.Tensor):
             return given[0].to(given[1]) if given[1] is not None else given[0].clone()
         if name == "narrow" and self._is_real(given[2]):
@@ -144,6 +155,9 @@ class Walk:
     def _is_real(self, value: Any) -> bool:
         """Return whether a tensor has its numbers, rather than standing for an input or weight."""
         return type(value) is self.torch.Tensor and not self.torch._is_functional_tensor(value)
+
+    def _is_number(self, value: Any) -> bool:
+        return is_number(value) or (self._is_real(value) and value.numel() == 1)
 
     def _is_known(self, value: Any) -> bool:
         if isinstance(value, self.torch.Tensor):

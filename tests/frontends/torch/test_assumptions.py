@@ -1,0 +1,88 @@
+"""Modules with open sizes whose assumptions torch.export cannot prove over a range."""
+
+import numpy as np
+import pytest
+import torch
+from compare import assert_same, expected
+from torch import nn
+from torch.nn import functional
+
+import slipway
+from slipway.errors import ModelError
+from slipway.relay.dims import Dim
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+SIZES = [(4, 4), (5, 31), (17, 16), (32, 32), (9, 10), (4, 7)]
+
+
+class Half(nn.Module):
+    """Exchanges the halves of an axis."""
+
+    def forward(self, x):
+        middle = x.shape[2] // 2
+        return torch.cat([x[:, :, middle:], x[:, :, :middle]], 2)
+
+
+class Padded(nn.Module):
+    """Pads to a multiple of four, as networks of windows do."""
+
+    def forward(self, x):
+        below, beside = (4 - x.shape[2] % 4) % 4, (4 - x.shape[3] % 4) % 4
+        return functional.avg_pool2d(functional.pad(x, (0, beside, 0, below)), 4)
+
+
+class Restored(nn.Module):
+    """Halves an image, doubles it, and cuts what is too much."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Conv2d(3, 4, 3, 2, 1), nn.ConvTranspose2d(4, 3, 2, 2)
+
+    def forward(self, x):
+        made = self.up(functional.relu(self.down(x)))
+        return made[:, :, : x.shape[2], : x.shape[3]] + x
+
+
+class Pyramid(nn.Module):
+    """Adds a smaller image, enlarged to a larger one's size."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3, 2, 1), nn.Conv2d(4, 4, 3, 2, 1)
+
+    def forward(self, x):
+        large = self.first(x)
+        small = self.second(large)
+        return large + functional.interpolate(small, size=large.shape[-2:], mode="nearest")
+
+
+@pytest.mark.parametrize("kind", [Half, Padded, Restored, Pyramid])
+@pytest.mark.parametrize("traced", [False, True])
+def test_sizes_in_range(kind, traced):
+    torch.manual_seed(3)
+    module = kind().eval()
+    given = torch.jit.trace(module, torch.rand(1, 3, 8, 12)) if traced else module
+    model = slipway.compile(given, shapes={"x": (1, 3, Dim("h", 4, 32), Dim("w", 4, 32))})
+    for height, width in SIZES:
+        x = torch.rand(1, 3, height, width)
+        assert_same([np.asarray(model(x.numpy()))], expected(module, [x]))
+
+
+def test_a_branch_that_some_sizes_take_is_told():
+    class Branch(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.shape[2] // 4 == 2 else x * 3
+
+    open_height = {"x": (1, 3, Dim("h", 4, 32), 12)}
+    with pytest.raises(ModelError, match=r"something else at \w+ = 8, where Ne\(.*smaller range"):
+        slipway.compile(Branch(), shapes=open_height)
+    model = slipway.compile(Branch(), shapes={"x": (1, 3, Dim("h", 12, 32), 12)})
+    x = torch.rand(1, 3, 13, 12)
+    assert_same([np.asarray(model(x.numpy()))], [x.numpy() * 3])
+
+    class Large(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.shape[2] > 16 else x * 3
+
+    with pytest.raises(ModelError, match=r"Not all values of h .* satisfy the generated guard"):
+        slipway.compile(Large(), shapes=open_height)
