@@ -190,10 +190,6 @@ REFUSED = {
         "test/search/matmul",
     ),
     "nothing": (lambda: auto_scheduler.SearchTask(target="llvm"), "needs func="),
-    "a GPU": (
-        lambda: auto_scheduler.SearchTask(func=matmul, args=(2, 2, 2), target="cuda"),
-        "processors",
-    ),
     "an unknown policy": (
         lambda: auto_scheduler.TaskScheduler([]).tune(auto_scheduler.TuningOptions(1), "grid"),
         "sketch.random",
