@@ -25,11 +25,11 @@ LINES = """
 11 report DIGITS -o none/r.html
 11 report missing.onnx
 2 report own.onnx -o own.onnx
-1 report DIGITS -i cut.npz
+11 report DIGITS -i cut.npz
 11 compare DIGITS --target llvm --target c -o none/c.html
 2 compare ok.tar old.tar -o old.tar
 11 profile DIGITS --trace none/t.json
-1 profile DIGITS -i cut.npz
+11 profile DIGITS -i cut.npz
 11 quantize DIGITS --calibration ok.npz -o none/q.onnx
 11 quantize DIGITS --calibration ok.npz -o q.onnx --report none/e.json
 2 quantize own.onnx --calibration ok.npz -o own.onnx
@@ -39,19 +39,19 @@ LINES = """
 11 web-demo DIGITS -o text.txt/page
 11 run ok.tar -o none/x.npz
 11 run ok.tar --dump-tensors text.txt
-1 run ok.tar -i cut.npz
+11 run ok.tar -i cut.npz
 11 fit DIGITS --board mps2-an386 --svg none/a.svg
 11 micro create DIGITS text.txt/p
 11 device-server --target aarch64-linux -o none/server
 11 bisect DIGITS -o text.txt
 11 chat missing.gguf --save text.txt
-1 validate DIGITS --dataset cut.npz
-1 validate DIGITS --dataset damaged.npz
-1 validate DIGITS --dataset objects.npz
+11 validate DIGITS --dataset cut.npz
+11 validate DIGITS --dataset damaged.npz
+11 validate DIGITS --dataset objects.npz
 2 validate DIGITS --dataset ok.npz --reference none
 11 validate DIGITS --dataset ok.npz --reference missing.onnx
 2 validate DIGITS --dataset ok.npz --min-top1 0.5
-5 quantize DIGITS --calibration damaged.npz -o q.onnx
+11 quantize DIGITS --calibration damaged.npz -o q.onnx
 2 compile DIGITS --executor aott
 2 compile DIGITS --runtime crrt
 2 compile DIGITS --precision int4
