@@ -22,7 +22,7 @@ FORMATS = {
 
 def get_frontend_names() -> list[str]:
     """Return the formats that a model file may have."""
-    return list(FORMATS.values())
+    return list(dict.fromkeys(FORMATS.values()))
 
 
 class TVMCImportError(TVMCException):
@@ -44,7 +44,7 @@ def load_model(
     if chosen not in FORMATS.values():
         raise TVMCImportError(
             f"{path}: a model of format {model_format or file.suffix!r} cannot be read; there are "
-            f"{', '.join(FORMATS.values())}.{did_you_mean(str(chosen), FORMATS.values())} Say it "
+            f"{', '.join(get_frontend_names())}.{did_you_mean(str(chosen), get_frontend_names())} Say it "
             "with model_format="
         )
     if not file.is_file():
