@@ -41,11 +41,11 @@ def load_model(
     """
     file = Path(path)
     chosen = model_format or FORMATS.get(file.suffix.lower())
-    if chosen not in FORMATS.values():
+    known = get_frontend_names()
+    if chosen not in known:
         raise TVMCImportError(
             f"{path}: a model of format {model_format or file.suffix!r} cannot be read; there are "
-            f"{', '.join(get_frontend_names())}.{did_you_mean(str(chosen), get_frontend_names())} Say it "
-            "with model_format="
+            f"{', '.join(known)}.{did_you_mean(str(chosen), known)} Say it with model_format="
         )
     if not file.is_file():
         raise TVMCException(f"there is no file {path}")
