@@ -26,7 +26,7 @@ class Placeholder:
             raise AttributeError(name)
         return Placeholder(f"{self._name}.{name}", self._advice)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         """Refuse to be called; asked whether its library exists, it says no."""
         if self._name.endswith(".exists"):
             return False
