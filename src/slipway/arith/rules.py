@@ -49,7 +49,16 @@ def _floor(an: Analyzer, e: Any) -> Linear:
         return x
     if y.low > 0 and x.low >= 0 and an.recombine(x.minus(y)).high < 0:
         return Linear({}, 0, x.dtype) if quotient else x
+    if y.low > 0 and (times := _multiple(x, y)) is not None:
+        return Linear({}, times if quotient else 0, x.dtype)
     return an.opaque(type(e)(an.to_expr(x), an.to_expr(y)))
+
+
+def _multiple(x: Linear, y: Linear) -> int | None:
+    """Return how many times y is x; None where it is no whole number of times."""
+    atom, count = next(iter(y.terms.items()))
+    times, remainder = divmod(x.terms.get(atom, 0), count)
+    return times if not remainder and x.key == y.scaled(times).key else None
 
 
 def _trunc(an: Analyzer, e: Any) -> Linear:

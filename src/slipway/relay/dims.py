@@ -275,6 +275,22 @@ def dim_of(formula: PrimExpr) -> Any:
     return simple.value if isinstance(simple, E.IntImm) else SymbolDim(simple)
 
 
+def filled_up(formula: PrimExpr) -> PrimExpr:
+    """Return -x mod c, which fills x up to a multiple of c, as c * ceil(x / c) - x.
+
+    So a size that was filled up is seen to be a multiple.  Other formulas are returned as they are.
+    """
+    found = getattr(dim_of(formula), "formula", formula)
+    if not (isinstance(found, E.FloorMod) and isinstance(found.b, E.IntImm)):
+        return formula
+    an = Analyzer()
+    if not _is_below_zero(found.a):
+        return formula
+    divisor, size = found.b, an.to_expr(an.linear(ops.sub(ops.const(0, found.dtype), found.a)))
+    multiples = ops.floordiv(ops.add(size, ops.sub(divisor, ops.const(1, found.dtype))), divisor)
+    return ops.sub(ops.mul(multiples, divisor), size)
+
+
 def smaller(a: Any, b: Any) -> Any:
     """Return the smaller of two dimensions, as a formula where ranges do not tell which it is."""
     if not isinstance(a, SymbolDim) and not isinstance(b, SymbolDim):
