@@ -7,6 +7,7 @@ import pytest
 
 from slipway import ir, relay, te
 from slipway.errors import TypeInferenceError
+from slipway.ir import ops
 from slipway.ir.ops import as_expr, maximum, minimum
 from slipway.relay import dims
 from slipway.relay.dims import (
@@ -14,6 +15,7 @@ from slipway.relay.dims import (
     SymbolDim,
     at,
     dim_of,
+    filled_up,
     larger,
     largest_divisor,
     smaller,
@@ -63,6 +65,20 @@ def test_equal_formulas_are_one_object():
     assert (N * 6) % 3 == 0
     assert N + 1 is not N
     assert N // 2 + M // 2 is M // 2 + N // 2
+
+
+def test_what_is_filled_up_is_a_multiple():
+    fill = ops.floormod(ops.sub(ops.const(4, "int32"), ops.floormod(N.formula, ops.const(4))), 4)
+    full = dim_of(ops.add(N.formula, filled_up(fill)))
+    assert full is (N + 3) // 4 * 4
+    assert full // 4 * 4 is full
+    assert smaller(N, full) is N
+    assert dim_of(ops.floordiv(full.formula, (full // 4).formula)) == 4
+    assert dim_of(ops.floormod(full.formula, (full // 4).formula)) == 0
+    for size in range(1, 9):
+        assert at(full, {N.formula: size}) == -(-size // 4) * 4
+    other = ops.floormod(N.formula, ops.const(4))
+    assert filled_up(other) is other
 
 
 def test_ranges_follow_from_formulas():

@@ -56,7 +56,21 @@ class Pyramid(nn.Module):
         return large + functional.interpolate(small, size=large.shape[-2:], mode="nearest")
 
 
-@pytest.mark.parametrize("kind", [Half, Padded, Restored, Pyramid])
+class Windows(nn.Module):
+    """Cuts an image that it fills up into windows, works on each, and joins them, as Swin does."""
+
+    def forward(self, x):
+        batch, channels, height, width = x.shape
+        below, beside = (4 - height % 4) % 4, (4 - width % 4) % 4
+        y = functional.pad(x, (0, beside, 0, below))
+        full = y.shape[2:]
+        y = y.view(batch, channels, full[0] // 4, 4, full[1] // 4, 4).permute(0, 2, 4, 1, 3, 5)
+        y = y.reshape(-1, channels, 16).softmax(-1)
+        y = y.view(batch, full[0] // 4, full[1] // 4, channels, 4, 4).permute(0, 3, 1, 4, 2, 5)
+        return y.reshape(batch, channels, *full)[:, :, :height, :width]
+
+
+@pytest.mark.parametrize("kind", [Half, Padded, Restored, Pyramid, Windows])
 @pytest.mark.parametrize("traced", [False, True])
 def test_sizes_in_range(kind, traced):
     torch.manual_seed(3)
@@ -86,3 +100,21 @@ def test_a_branch_that_some_sizes_take_is_told():
 
     with pytest.raises(ModelError, match=r"Not all values of h .* satisfy the generated guard"):
         slipway.compile(Large(), shapes=open_height)
+
+
+def test_sizes_that_are_multiples():
+    """Where a module does something else for others, as one that pads only where it has to."""
+
+    class Pooled(nn.Module):
+        def forward(self, x):
+            y = x if x.shape[2] % 4 == 0 else functional.pad(x, (0, 0, 0, 1))
+            return functional.avg_pool2d(y, 4)
+
+    model = slipway.compile(Pooled(), shapes={"x": (1, 3, 4 * Dim("rows", 2, 8), 12)})
+    for height in (8, 12, 32):
+        x = torch.rand(1, 3, height, 12)
+        assert_same([np.asarray(model(x.numpy()))], expected(Pooled(), [x]))
+    with pytest.raises(slipway.SlipwayError, match=r"rows"):
+        model(np.zeros((1, 3, 10, 12), "float32"))
+    with pytest.raises(ModelError, match=r"write Dim\(name, low, high\), or a number of times it"):
+        slipway.compile(Pooled(), shapes={"x": (1, 3, Dim("a", 1, 8) + Dim("b", 1, 8), 12)})

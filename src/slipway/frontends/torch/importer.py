@@ -211,9 +211,9 @@ class _Importer:
                 continue  # the input's type is compared later
             for size, extent in zip(value.shape, shape, strict=True):
                 expr = getattr(getattr(size, "node", None), "expr", None)
-                if expr is not None and expr.is_Symbol:
+                if expr is not None:
                     self.dims.state(expr, extent)
-                elif expr is None and is_open(extent):
+                elif is_open(extent):
                     raise ModelError(
                         f"input_infos leaves a size of {name!r} open ({extent}), and the program "
                         f"was exported for {int(size)}: export it with dynamic_shapes"

@@ -17,7 +17,7 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import Dim, SymbolDim, dim_of, filled_up
+from slipway.relay.dims import Dim, SymbolDim, dim_of, filled_up, times_of
 
 LARGEST = (1 << 31) - 2  # above that torch's ranges mean: nothing is known
 
@@ -45,12 +45,25 @@ class ProgramDims:
         self.known[name] = Dim(name, low, most)
         return self.known[name]
 
-    def state(self, symbol: object, extent: int) -> None:
+    def state(self, expr: Any, extent: int) -> None:
         """Let a symbol be a number, or a dimension with a name and a range of the user's.
+
+        Of a number of times a symbol the symbol is told; other formulas tell nothing.
 
         Raises ModelError where the program was exported for other sizes.
         """
-        name = str(symbol)
+        if expr.is_Mul and len(expr.args) == 2 and expr.args[0].is_Integer:
+            count, expr = int(expr.args[0]), expr.args[1]
+            variable, times = times_of(getattr(extent, "formula", None))
+            if isinstance(extent, int) and extent % count == 0:
+                extent //= count
+            elif variable is not None and times % count == 0:
+                extent = SymbolDim(variable) * (times // count)
+            else:
+                return
+        if not expr.is_Symbol:
+            return
+        name = str(expr)
         before = self.known.setdefault(name, extent)
         if before != extent:
             raise ModelError(

@@ -33,7 +33,7 @@ from slipway.frontends.torch.traced.scripted import (
     is_script,
     loaded_script,
 )
-from slipway.relay.dims import SymbolDim, is_open
+from slipway.relay.dims import SymbolDim, is_open, times_of
 from slipway.version import install_line
 
 DTYPES = (
@@ -232,6 +232,9 @@ def _example_size(extent: int) -> int:
     """Return a size to trace with: torch takes 0 and 1 for sizes that stay."""
     if not isinstance(extent, SymbolDim):
         return int(extent)
+    variable, times = times_of(extent.formula)
+    if variable is not None and times > 1:
+        return times * _example_size(SymbolDim(variable))
     high = extent.low + 8 if extent.high is None else extent.high
     return min(max(extent.low + 3, 5), high)
 
@@ -241,10 +244,17 @@ def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
     known: dict[str, Any] = {}
 
     def dim_of(extent: int) -> Any:
-        name = str(extent)
-        if not isinstance(extent, SymbolDim) or not name.isidentifier():
-            raise ModelError(f"input_infos has the size {name}: write Dim(name, low, high)")
-        return known.setdefault(name, torch.export.Dim(name, min=extent.low, max=extent.high))
+        variable, times = times_of(getattr(extent, "formula", extent))
+        if variable is None:
+            raise ModelError(
+                f"input_infos has the size {extent}: write Dim(name, low, high), or a number of "
+                "times it"
+            )
+        base = SymbolDim(variable)
+        name = str(base)
+        if name not in known:
+            known[name] = torch.export.Dim(name, min=base.low, max=base.high)
+        return known[name] if times == 1 else times * known[name]
 
     shapes = [
         {axis: dim_of(d) for axis, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos
