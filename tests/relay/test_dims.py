@@ -15,9 +15,9 @@ from slipway.relay.dims import (
     SymbolDim,
     at,
     dim_of,
-    filled_up,
     larger,
     largest_divisor,
+    padding_of,
     smaller,
     usual,
 )
@@ -67,9 +67,9 @@ def test_equal_formulas_are_one_object():
     assert N // 2 + M // 2 is M // 2 + N // 2
 
 
-def test_what_is_filled_up_is_a_multiple():
+def test_what_is_padding_of_is_a_multiple():
     fill = ops.floormod(ops.sub(ops.const(4, "int32"), ops.floormod(N.formula, ops.const(4))), 4)
-    full = dim_of(ops.add(N.formula, filled_up(fill)))
+    full = dim_of(ops.add(N.formula, padding_of(fill)))
     assert full is (N + 3) // 4 * 4
     assert full // 4 * 4 is full
     assert smaller(N, full) is N
@@ -78,7 +78,7 @@ def test_what_is_filled_up_is_a_multiple():
     for size in range(1, 9):
         assert at(full, {N.formula: size}) == -(-size // 4) * 4
     other = ops.floormod(N.formula, ops.const(4))
-    assert filled_up(other) is other
+    assert padding_of(other) is other
 
 
 def test_ranges_follow_from_formulas():

@@ -275,10 +275,10 @@ def dim_of(formula: PrimExpr) -> Any:
     return simple.value if isinstance(simple, E.IntImm) else SymbolDim(simple)
 
 
-def filled_up(formula: PrimExpr) -> PrimExpr:
-    """Return -x mod c, which fills x up to a multiple of c, as c * ceil(x / c) - x.
+def padding_of(formula: PrimExpr) -> PrimExpr:
+    """Return -x mod c, which pads x to a multiple of c, as c * ceil(x / c) - x.
 
-    So a size that was filled up is seen to be a multiple.  Other formulas are returned as they are.
+    So a size that was padded is seen to be a multiple.  Other formulas are returned as they are.
     """
     found = getattr(dim_of(formula), "formula", formula)
     if not (isinstance(found, E.FloorMod) and isinstance(found.b, E.IntImm)):

@@ -57,7 +57,7 @@ class Pyramid(nn.Module):
 
 
 class Windows(nn.Module):
-    """Cuts an image that it fills up into windows, works on each, and joins them, as Swin does."""
+    """Cuts an image that it pads into windows, works on each, and joins them, as Swin does."""
 
     def forward(self, x):
         batch, channels, height, width = x.shape

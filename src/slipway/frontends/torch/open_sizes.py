@@ -17,7 +17,7 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import Dim, SymbolDim, dim_of, filled_up, times_of
+from slipway.relay.dims import Dim, SymbolDim, dim_of, padding_of, times_of
 
 LARGEST = (1 << 31) - 2  # above that torch's ranges mean: nothing is known
 
@@ -120,7 +120,7 @@ class ProgramDims:
         if name not in _MAKERS:
             raise UnsupportedNode(f"the size {expr} is no formula of sums, products and quotients")
         made = reduce(_MAKERS[name], parts)
-        return filled_up(made) if name in ("Mod", "PythonMod") else made
+        return padding_of(made) if name in ("Mod", "PythonMod") else made
 
     def _rounded(self, expr: Any, up: bool) -> PrimExpr:
         """Return a size times a factor of floats, rounded: 1.5 * n, down, is 3 * n // 2."""
