@@ -321,6 +321,24 @@ class SketchWriter:
         if parts > 1:
             self._do("AN", stage, last, MARKS.index("vectorize"))
 
+    def _levels(
+        self, stage: int, op: ComputeOp
+    ) -> tuple[list[int], list[list[int]], list[list[int]]]:
+        """Split a product: four levels of each axis, two of each that is summed.
+
+        Returns the steps that split the axes, and the loops of each level of both.
+        """
+        data, reduced, sources = len(op.axis), len(op.reduce_axis), []
+        for i, axis in enumerate(op.axis):
+            lengths = self.sketches._lengths(op, axis, self.knobs)
+            sources.append(self._do("SP", stage, 4 * i, extent(axis), lengths, 1))
+        for i, axis in enumerate(op.reduce_axis):
+            length = self._knob(axis_name(op, axis, 0), 1)
+            self._do("SP", stage, 4 * data + 2 * i, extent(axis), [length], 1)
+        space = [[4 * i + part for i in range(data)] for part in range(4)]
+        steps = [[4 * data + 2 * i + part for i in range(reduced)] for part in range(2)]
+        return sources, space, steps
+
     def _tile(self, role: StageRole, op: ComputeOp) -> None:
         """Tile a product: S0 S1 R0 S2 R1 S3, inside the first levels of what follows it."""
         stage, data, reduced = self._number(role.number), len(op.axis), len(op.reduce_axis)
@@ -331,15 +349,7 @@ class SketchWriter:
         else:
             follower = self._number(role.follower)
         level = self._knob(f"{op.name}.level", 2)
-        sources = []
-        for i, axis in enumerate(op.axis):
-            lengths = self.sketches._lengths(op, axis, self.knobs)
-            sources.append(self._do("SP", stage, 4 * i, extent(axis), lengths, 1))
-        for i, axis in enumerate(op.reduce_axis):
-            length = self._knob(axis_name(op, axis, 0), 1)
-            self._do("SP", stage, 4 * data + 2 * i, extent(axis), [length], 1)
-        space = [[4 * i + part for i in range(data)] for part in range(4)]
-        steps = [[4 * data + 2 * i + part for i in range(reduced)] for part in range(2)]
+        sources, space, steps = self._levels(stage, op)
         self._do("RE", stage, [*space[0], *space[1], *steps[0], *space[2], *steps[1], *space[3]])
         for i, source in enumerate(sources):
             self._do("FSP", follower, (level + 1) * i, source, level)

@@ -165,15 +165,7 @@ class GpuWriter(SketchWriter):
         caches = self._cached(role, op)
         stage = self._number(role.number) - (role.follower is None)
         follower = stage + 1 if role.follower is None else self._number(role.follower)
-        sources = []
-        for i, axis in enumerate(op.axis):
-            lengths = self.sketches._lengths(op, axis, self.knobs)
-            sources.append(self._do("SP", stage, 4 * i, extent(axis), lengths, 1))
-        for i, axis in enumerate(op.reduce_axis):
-            length = self._knob(axis_name(op, axis, 0), 1)
-            self._do("SP", stage, 4 * data + 2 * i, extent(axis), [length], 1)
-        space = [[4 * i + part for i in range(data)] for part in range(4)]
-        steps = [[4 * data + 2 * i + part for i in range(reduced)] for part in range(2)]
+        sources, space, steps = self._levels(stage, op)
         self._do("RE", stage, [*space[0], *space[1], *space[2], *steps[0], *steps[1], *space[3]])
         for i, source in enumerate(sources):
             self._do("FSP", follower, 4 * i, source, 3)
