@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ModelError, OpenShapeError
-from slipway.frontends.torch.traced.walk import Walk, in_place, nodes_of
+from slipway.frontends.torch.traced.walk import Walk, callable_of, in_place, nodes_of
 
 # The dtypes of TorchScript, in small letters.
 SCRIPT_DTYPES = {
@@ -74,9 +74,8 @@ def takes(torch: Any, model: Any) -> dict[str, Any]:
 
     Raises ModelError for one that is no tensor, and has no value of its own.
     """
-    function = isinstance(model, torch.jit.ScriptFunction)
-    schema = model.schema if function else model._c._get_method("forward").schema
-    own = 0 if function else 1  # the module itself
+    schema = callable_of(torch, model).schema
+    own = 0 if isinstance(model, torch.jit.ScriptFunction) else 1  # the module itself
     found = {}
     for argument, value in zip(schema.arguments[own:], list(model.graph.inputs())[own:],
                                strict=True):  # fmt: skip
@@ -159,13 +158,11 @@ def _with_parameters(torch: Any, model: Any) -> list[Any]:
 
 
 def _interpreter(torch: Any, model: Any) -> Callable[..., Any]:
-    """Return a script as TorchScript runs it.
+    """Return a script as TorchScript runs it, without its optimiser.
 
-    Not the script itself, which hands its Python source to a tracer; and without its optimiser,
-    which would keep what stands for tensors now as constants of the caller's script.
+    Its optimiser would keep what stands for tensors now as constants of the caller's script.
     """
-    function = isinstance(model, torch.jit.ScriptFunction)
-    run = model if function else model._c._get_method("forward")
+    run = callable_of(torch, model)
 
     def plainly(*inputs: Any) -> Any:
         with torch.jit.optimized_execution(False):

@@ -26,6 +26,12 @@ ENDLESS = 2**63 - 1  # the trip count of a `while`
 _RANDOM = ("rand", "normal", "bernoulli", "dropout", "multinomial", "poisson", "empty")
 
 
+def callable_of(torch: Any, script: Any) -> Any:
+    """Return a script as TorchScript runs it: not the module, which tracers see through."""
+    function = isinstance(script, torch.jit.ScriptFunction)
+    return script if function else script._c._get_method("forward")
+
+
 class Walk:
     """Runs the graph of a script; `torch` is the package."""
 
@@ -46,9 +52,7 @@ class Walk:
 
     def _arguments(self, given: list[Any]) -> list[Any]:
         """Return what is given, with the defaults of what is not."""
-        function = isinstance(self.script, self.torch.jit.ScriptFunction)
-        schema = self.script.schema if function else self.script._c._get_method("forward").schema
-        rest = schema.arguments[len(given) :]
+        rest = callable_of(self.torch, self.script).schema.arguments[len(given) :]
         return [*given, *(argument.default_value for argument in rest)]
 
     def _block(self, block: Any, env: dict[str, Any]) -> list[Any]:
