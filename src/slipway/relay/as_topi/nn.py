@@ -10,6 +10,7 @@ from slipway.relay.ops.image import regions, resize
 from slipway.relay.ops.nn import loss, space, spread
 from slipway.relay.over_tensors import over_tensors
 from slipway.relay.qnn import simulated
+from slipway.topi.transform import transpose
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SQNN_CODE_TO_DTYPE", "SQNN_DTYPE_TO_CODE",
-    "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc", "conv2d_NCHWc_int8",
-    "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "correlation_nchw", "deformable_conv2d_nchw",
-    "depth_to_space", "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
+    "adaptive_pool3d", "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc",
+    "conv2d_NCHWc_int8", "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "correlation_nchw",
+    "deformable_conv2d_nchw", "deformable_conv2d_nhwc", "depth_to_space",
+    "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
     "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_transpose_nchw", "layout_transform",
     "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "simulated_dequantize",
     "simulated_quantize", "space_to_batch_nd", "space_to_depth", "upsampling", "upsampling3d",
@@ -333,6 +335,34 @@ def deformable_conv2d_nchw(
     return over_tensors(regions.deformable_conv2d)(
         data, offset, kernel, strides, padding, dilation, deformable_groups, groups
     )
+
+
+def deformable_conv2d_nhwc(
+    data: Tensor,
+    offset: Any,
+    kernel: Tensor,
+    strides: Extents,
+    padding: Extents,
+    dilation: Extents,
+    deformable_groups: int,
+    groups: int,
+    out_dtype: str | None,
+) -> Any:
+    """Convolve windows of (N, H, W, C) by (KH, KW, C, O); `offset` moves their elements."""
+    first = [transpose(x, (0, 3, 1, 2)) for x in (data, offset)]
+    made = deformable_conv2d_nchw(
+        *first, transpose(kernel, (3, 2, 0, 1)), strides, padding, dilation, deformable_groups,
+        groups, out_dtype,
+    )  # fmt: skip
+    return transpose(made, (0, 2, 3, 1))
+
+
+def adaptive_pool3d(
+    data: Tensor, output_size: Extents, pool_type: str, layout: str = "NCDHW"
+) -> Any:
+    """Return `output_size` means ("avg") or maxima ("max") of a volume."""
+    sizes = tuple(_many(output_size, 3))
+    return _over(f"adaptive_{pool_type}_pool3d")(data, sizes, layout=layout)
 
 
 def _pool(
