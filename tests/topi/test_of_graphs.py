@@ -289,3 +289,20 @@ def test_volumes_pooled_and_windows_moved_with_channels_last():
         lambda d, o, k: topi.nn.deformable_conv2d_nhwc(d, o, k, 1, 1, 1, 1, 1, "float32"), moved,
         data, offset, kernel, rtol=1e-4,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("padding", "edges"), [("SAME", (2, 2)), ("VALID", (0, 0)), ((1, 2), (1, 2))]
+)
+def test_sequences_are_padded_by_words(padding, edges):
+    x, w = given(2, 4, 9), given(6, 2, 3)
+    padded = torch.nn.functional.pad(tensor(x), edges)
+    want = torch.nn.functional.conv1d(padded, tensor(w), dilation=2, groups=2).numpy()
+    check(lambda a, b: topi.nn.group_conv1d_ncw(a, b, 1, padding, 2, 2), lambda a, b: want, x, w,
+          rtol=1e-4)  # fmt: skip
+    last = np.ascontiguousarray
+    check(
+        lambda a, b: topi.nn.group_conv1d_nwc(a, b, 1, padding, 2, 2),
+        lambda a, b: want.transpose(0, 2, 1), last(x.transpose(0, 2, 1)),
+        last(w.transpose(2, 1, 0)), rtol=1e-4,
+    )  # fmt: skip

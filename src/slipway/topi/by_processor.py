@@ -8,11 +8,10 @@ expression: a module has one, under the names of all operators.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
-from slipway.lazy import MissingName
+from slipway.lazy import MissingName, by_module, load
 
 COMPUTED = {
     "slipway.topi": (
@@ -69,16 +68,16 @@ SCHEDULED = """
 """
 
 
-def _homes() -> dict[str, tuple[str, str]]:
-    """Return name of a computation -> (module, its name there)."""
-    found = {n: (home, n) for home, names in COMPUTED.items() for n in names.split()}
+def _places() -> dict[str, str]:
+    """Return name of a computation -> "module:name" of what it stands for."""
+    found = by_module(COMPUTED)
     for line in WAYS.strip().splitlines():
-        plain, ways = (part.split() for part in line.split(" - "))
-        found |= {way: ("slipway.topi.nn", plain[0]) for way in ways}
+        (plain,), ways = (part.split() for part in line.split(" - "))
+        found |= dict.fromkeys(ways, f"slipway.topi.nn:{plain}")
     return found
 
 
-_HOMES = _homes()
+_PLACES = _places()
 _SCHEDULED = frozenset(SCHEDULED.split())
 
 
@@ -86,14 +85,13 @@ def shared(
     module: str, schedule: Callable[[Any], Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a module whose schedule of any expression is given."""
-    names = sorted([*_HOMES, *(f"schedule_{name}" for name in _SCHEDULED)])
+    names = sorted([*_PLACES, *(f"schedule_{name}" for name in _SCHEDULED)])
 
     def get(name: str) -> Any:
         if name.startswith("schedule_") and name.removeprefix("schedule_") in _SCHEDULED:
             return schedule
-        if name in _HOMES:
-            home, plain = _HOMES[name]
-            return getattr(importlib.import_module(home), plain)
+        if name in _PLACES:
+            return load(_PLACES[name])
         raise MissingName(module, name, names)
 
     return get, lambda: names

@@ -70,7 +70,9 @@ def _shared_reduction(schedule: Schedule, op: ComputeOp) -> None:
 
 def schedule_injective_from_existing(sch: Schedule, out: Tensor) -> Schedule:
     """Compute the stage of a tensor in threads, an element each, and return its schedule."""
-    _in_threads(sch, sch[out].op)
+    op = sch[out].op
+    if isinstance(op, ComputeOp):
+        _in_threads(sch, op)
     return sch
 
 

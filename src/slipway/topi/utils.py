@@ -164,7 +164,8 @@ def is_empty_shape(shape: Sequence[PrimExprLike]) -> bool:
 def is_target(names: str | Sequence[str]) -> bool:
     """Return whether one of the names is a key of the target in whose scope this is called."""
     target = Target.current(allow_none=False)
-    return any(name in target.keys for name in ([names] if isinstance(names, str) else names))
+    keys = target.keys if target is not None else []
+    return any(name in keys for name in ([names] if isinstance(names, str) else names))
 
 
 def normalize_axis(axis: SupportsIndex, ndim: int, what: str = "axis") -> int:

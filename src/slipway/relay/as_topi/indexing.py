@@ -47,7 +47,6 @@ def sparse_reshape(
     new_sparse_indices_shape: Extents, new_shape_shape: Extents,
 ) -> Any:  # fmt: skip
     """Return the positions of elements in another shape, and that shape; one -1 is what remains."""
-    del new_sparse_indices_shape, new_shape_shape  # they follow from the others
     return over_tensors(sparse_tensors.sparse_reshape)(sparse_indices, prev_shape, new_shape)
 
 
@@ -56,7 +55,6 @@ def stft(
     onesided: bool, output_shape: Extents,
 ) -> Any:  # fmt: skip
     """Return the Fourier transforms of windows over a signal: (batch, frequency, frame, 2)."""
-    del output_shape  # it follows from the others
     return over_tensors(spectral.stft)(
         data, n_fft, hop_length, win_length, window, normalized, onesided
     )

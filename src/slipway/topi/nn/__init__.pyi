@@ -1,24 +1,24 @@
 """What type checkers see of slipway.topi.nn; written by tools/stubs.py."""
 
+from slipway.relay.as_topi.convolution import conv1d_transpose_ncw as conv1d_transpose_ncw
+from slipway.relay.as_topi.convolution import conv2d_NCHWc as conv2d_NCHWc
+from slipway.relay.as_topi.convolution import conv2d_NCHWc_int8 as conv2d_NCHWc_int8
+from slipway.relay.as_topi.convolution import conv2d_transpose_nchw as conv2d_transpose_nchw
+from slipway.relay.as_topi.convolution import conv3d_transpose_ncdhw as conv3d_transpose_ncdhw
+from slipway.relay.as_topi.convolution import deformable_conv2d_nchw as deformable_conv2d_nchw
+from slipway.relay.as_topi.convolution import deformable_conv2d_nhwc as deformable_conv2d_nhwc
+from slipway.relay.as_topi.convolution import depthwise_conv2d_NCHWc as depthwise_conv2d_NCHWc
+from slipway.relay.as_topi.convolution import group_conv1d_ncw as group_conv1d_ncw
+from slipway.relay.as_topi.convolution import group_conv1d_nwc as group_conv1d_nwc
+from slipway.relay.as_topi.convolution import group_conv2d_transpose_nchw as group_conv2d_transpose_nchw
 from slipway.relay.as_topi.nn import SQNN_CODE_TO_DTYPE as SQNN_CODE_TO_DTYPE
 from slipway.relay.as_topi.nn import SQNN_DTYPE_TO_CODE as SQNN_DTYPE_TO_CODE
 from slipway.relay.as_topi.nn import adaptive_pool3d as adaptive_pool3d
 from slipway.relay.as_topi.nn import batch_to_space_nd as batch_to_space_nd
-from slipway.relay.as_topi.nn import conv1d_transpose_ncw as conv1d_transpose_ncw
-from slipway.relay.as_topi.nn import conv2d_NCHWc as conv2d_NCHWc
-from slipway.relay.as_topi.nn import conv2d_NCHWc_int8 as conv2d_NCHWc_int8
-from slipway.relay.as_topi.nn import conv2d_transpose_nchw as conv2d_transpose_nchw
-from slipway.relay.as_topi.nn import conv3d_transpose_ncdhw as conv3d_transpose_ncdhw
 from slipway.relay.as_topi.nn import correlation_nchw as correlation_nchw
-from slipway.relay.as_topi.nn import deformable_conv2d_nchw as deformable_conv2d_nchw
-from slipway.relay.as_topi.nn import deformable_conv2d_nhwc as deformable_conv2d_nhwc
 from slipway.relay.as_topi.nn import depth_to_space as depth_to_space
-from slipway.relay.as_topi.nn import depthwise_conv2d_NCHWc as depthwise_conv2d_NCHWc
 from slipway.relay.as_topi.nn import fast_softmax as fast_softmax
 from slipway.relay.as_topi.nn import fifo_buffer as fifo_buffer
-from slipway.relay.as_topi.nn import group_conv1d_ncw as group_conv1d_ncw
-from slipway.relay.as_topi.nn import group_conv1d_nwc as group_conv1d_nwc
-from slipway.relay.as_topi.nn import group_conv2d_transpose_nchw as group_conv2d_transpose_nchw
 from slipway.relay.as_topi.nn import layout_transform as layout_transform
 from slipway.relay.as_topi.nn import lrn as lrn
 from slipway.relay.as_topi.nn import mirror_pad as mirror_pad
