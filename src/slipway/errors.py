@@ -198,6 +198,10 @@ class RPCConnectionError(RPCError, ConnectionError):
     """The device cannot be reached, or the link to it broke."""
 
 
+class RPCArgumentError(RPCError, ArgumentValueError):
+    """An address, a port or a kind of device that is none."""
+
+
 class RPCTimeoutError(RPCError, TimeoutError):
     """A deadline passed before the device answered."""
 

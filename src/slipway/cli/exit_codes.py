@@ -50,6 +50,7 @@ _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
     (BrokenPipeError, UNREAD),
     (OptionError, USAGE),
     (errors.InternalError, DEFECT),
+    (errors.RPCArgumentError, USAGE),
     (errors.RPCConnectionError, UNREACHABLE),
     (errors.RPCTimeoutError, UNREACHABLE),
     (errors.RPCError, DEVICE),

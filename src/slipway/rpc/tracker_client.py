@@ -12,7 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, printable
+from slipway.errors import (
+    RPCArgumentError,
+    RPCConnectionError,
+    RPCError,
+    RPCTimeoutError,
+    printable,
+)
 from slipway.rpc import checks
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
 from slipway.rpc.connections.tls import TLSOption, client_context, wrap
@@ -199,7 +205,7 @@ class TrackerSession:
 
     def _request(self, key: str, priority: int, timeout_s: float) -> tuple[str, int, str]:
         if problem := key_problem(key):
-            raise RPCError(f"{key!r} is no kind of device: {problem}.")
+            raise RPCArgumentError(f"{key!r} is no kind of device: {problem}.")
         raw = key.encode()
         head = struct.pack("<iIII", priority, round(timeout_s * 1000), len(raw), 0)
         payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + CONNECT_TIMEOUT_S)
