@@ -90,6 +90,10 @@ class ToolchainError(SlipwayError, RuntimeError):
     """A compiler, linker or emulator is missing or failed."""
 
 
+class DoesNotFitError(ToolchainError):
+    """Firmware that has more bytes than its board."""
+
+
 class ArtifactError(SlipwayError, RuntimeError):
     """An exported library that is damaged, of an unknown version, or made for another CPU."""
 
