@@ -247,6 +247,12 @@ def reason_of(error: BaseException) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
+def with_words(told: str, words: str) -> str:
+    """Return what went wrong, and behind it what a program said of it, where it said anything."""
+    words = words.strip()
+    return f"{told}:\n{words}" if words else f"{told}."
+
+
 def printable(words: str, kept: str = "") -> str:
     """Return `words`, which may come from anywhere, as text that does nothing to a terminal.
 

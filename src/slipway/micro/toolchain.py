@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from slipway.codegen import cache
-from slipway.errors import DoesNotFitError, ToolchainError
+from slipway.errors import DoesNotFitError, ToolchainError, with_words
 
 _PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -84,7 +84,7 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
                 "says which part takes how much, and what would make it fit."
             )
         message = (errors.strip() or output.strip())[-4000:]
-        raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{message}")
+        raise ToolchainError(with_words(f"{purpose} failed ({shlex.join(command)})", message))
     return output
 
 
