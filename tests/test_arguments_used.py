@@ -104,7 +104,12 @@ ALLOWED = {
         "a search begins alike each time",
     ("auto_scheduler/_ffi_api.py", "SearchPolicyUtils*", "search_task"): "the state knows",
     ("auto_scheduler/search_task.py", "KernelSearchTask.follow", "policy"): "called as a task's is",
-    ("meta_schedule/database.py", "JSONDatabase.query_tuning_record", "workload_name"): "a label",
+    ("meta_schedule/database.py", "Database.query_tuning_record", "workload_name"): "a label",
+    ("meta_schedule/database.py", "ScheduleFnDatabase.query_tuning_record",
+     "target workload_name"): "its function is asked for any target",
+    ("meta_schedule/database.py", "JSONDatabase.__init__", "module_equality"): "texts are compared",
+    ("meta_schedule/database.py", "ScheduleFnDatabase.__init__", "module_equality"): "it compares "
+        "nothing",
     ("meta_schedule/postproc.py", "Postproc.apply", "sch"): "called as others are",
     ("meta_schedule/schedule_rule.py", "InlineConstantScalars.apply", "block"): "as others are",
     ("meta_schedule/schedule_rule.py", "AutoInline.__init__",
