@@ -108,13 +108,13 @@ class Database:
         """
         if callable(kind):
             return ScheduleFnDatabase(kind).query_schedule(mod, target, workload_name)
-        kinds: dict[str, Callable[..., Any]] = {
-            "schedule": self.query_schedule, "record": self.query_tuning_record,
-            "ir_module": self.query_ir_module,
-        }  # fmt: skip
-        if kind not in kinds:
-            raise ValueError(f"kind {kind!r}: it is one of {', '.join(kinds)}")
-        return kinds[kind](mod, target, workload_name)
+        if kind == "record":
+            return self.query_tuning_record(mod, target, workload_name)
+        if kind == "schedule":
+            return self.query_schedule(mod, target, workload_name)
+        if kind == "ir_module":
+            return self.query_ir_module(mod, target, workload_name)
+        raise ValueError(f"kind {kind!r}: it is one of schedule, record, ir_module")
 
     def choices(self) -> list[ChoiceRecord]:
         """Return the best choice of each kernel of models."""
