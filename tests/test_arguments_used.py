@@ -115,7 +115,6 @@ ALLOWED = {
     ("meta_schedule/schedule_rule.py", "AutoInline.__init__",
      "into_producer inline_const_tensor require_injective require_ordered"): "what can be, is",
     ("meta_schedule/schedule_rule.py", "AddRFactor.__init__", "max_jobs_per_core"): "few results",
-    ("meta_schedule/schedule_rule.py", "MultiLevelTiling.__init__", "vector_load_lens"): "of GPUs",
     ("meta_schedule/schedule_rule.py", "ParallelizeVectorizeUnroll.__init__", "unroll_explicit"):
     "loops are unrolled in the loop language either way",
     ("meta_schedule/search_strategy.py", "SearchStrategy.pre_tuning", "database cost_model"):

@@ -297,8 +297,8 @@ REFUSED = {
     ),
     "no number of trials": (lambda: ms.tune_tir(Product, "llvm"), "max_trials_global"),
     "a model": (lambda: ms.tune_tir(tvm.IRModule(), "llvm", "", 1), "no function of loops"),
-    "rules for a GPU": (
-        lambda: ms.tune_tir(Product, "cuda", "", 1), "no schedule rules for 'cuda'",
+    "rules for a kind without any": (
+        lambda: ms.schedule_rule.create("hexagon"), "no schedule rules for 'hexagon'",
     ),
     "a structure": (lambda: ms.schedule_rule.MultiLevelTiling("SSX"), "letters S and R"),
     "no target": (lambda: ms.TuneContext(Product, space_generator=tiled).task(), "no target"),

@@ -69,7 +69,8 @@ class AutoBind(_ThreadRule):
             unit = sch.add_unit_loop(loops[0] if loops else block)
             sch.bind(unit, BLOCK)
             if not has_threads:
-                sch.bind(sch.add_unit_loop((sch.get_loops(block)[1:] or [block])[0]), THREAD)
+                inside = sch.get_loops(block)[1:]
+                sch.bind(sch.add_unit_loop(inside[0] if inside else block), THREAD)
             return
         loop = sch.fuse(*outer) if len(outer) > 1 else outer[0]
         if has_threads:

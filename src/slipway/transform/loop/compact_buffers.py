@@ -28,7 +28,8 @@ SCOPES = ("global", "shared", "local")
 
 def compact_buffers(stmt: S.Stmt) -> S.Stmt:
     """Return statements whose allocations inside of loops are as large as what is used there."""
-    return _visited(stmt, ())  # type: ignore[no-any-return]
+    made: S.Stmt = _visited(stmt, ())
+    return made
 
 
 def is_in_block(loop: S.For) -> bool:
@@ -95,7 +96,8 @@ def _compacted(node: S.Allocate, above: Sequence[S.For]) -> S.Allocate:
     body = rewrite_bottom_up(node.body, moved)
     if any(n is buffer.data or getattr(n, "buffer", None) is buffer for n in walk(body)):
         return node  # something takes its address
-    return node.replace(buffer=small, body=body)
+    made: S.Allocate = node.replace(buffer=small, body=body)
+    return made
 
 
 def _region(node: S.Allocate, above: Sequence[S.For]) -> Region | None:
