@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
 
 from slipway import dtypes
@@ -402,21 +402,38 @@ def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
 _NAMED: WeakValueDictionary[tuple[str, int, int | None], SymbolDim] = WeakValueDictionary()
 
 
+class Line(NamedTuple):
+    """``times * variable + more`` elements of an axis, which so tells the size `variable`."""
+
+    variable: E.Var
+    times: int = 1
+    more: int = 0
+
+    def size(self, extent: Any) -> Any:
+        """Return the size that an axis of `extent` elements tells, rounded down."""
+        return (extent - self.more) // self.times
+
+
+def line_of(extent: Any) -> Line | None:
+    """Return what a dimension or formula is of one size; None for a number or another formula."""
+    formula = getattr(extent, "formula", extent)
+    if isinstance(formula, E.Var):
+        return Line(formula)
+    if not isinstance(formula, E.Add | E.Sub | E.Mul):
+        return None
+    sums = Analyzer().linear(formula)
+    if len(sums.terms) != 1:
+        return None
+    ((atom, times),) = sums.terms.items()
+    if not isinstance(atom.expr, E.Var) or times < 1:
+        return None
+    return Line(atom.expr, times, sums.const)
+
+
 def told_by(extent: Extent) -> E.Var | None:
-    """Return the variable that an axis is, or is a number of times; None for another formula."""
-    return times_of(extent.formula)[0] if isinstance(extent, SymbolDim) else None
-
-
-def times_of(formula: Any) -> tuple[E.Var | None, int]:
-    """Return a variable and how many times it a formula is; None for another one."""
-    match formula:
-        case E.Var():
-            return formula, 1
-        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
-            return variable, times
-        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
-            return variable, times
-    return None, 1
+    """Return the variable that an axis is, some times and a number more; None for another one."""
+    line = line_of(extent) if isinstance(extent, SymbolDim) else None
+    return None if line is None else line.variable
 
 
 def range_text(dim: SymbolDim) -> str:

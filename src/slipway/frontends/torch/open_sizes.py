@@ -17,7 +17,7 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import Dim, SymbolDim, dim_of, padding_of, times_of
+from slipway.relay.dims import Dim, SymbolDim, dim_of, line_of, padding_of
 
 LARGEST = (1 << 31) - 2  # above that torch's ranges mean: nothing is known
 
@@ -54,11 +54,11 @@ class ProgramDims:
         """
         if expr.is_Mul and len(expr.args) == 2 and expr.args[0].is_Integer:
             count, expr = int(expr.args[0]), expr.args[1]
-            variable, times = times_of(getattr(extent, "formula", None))
+            line = line_of(extent)
             if isinstance(extent, int) and extent % count == 0:
                 extent //= count
-            elif variable is not None and times % count == 0:
-                extent = SymbolDim(variable) * (times // count)
+            elif line is not None and line.times % count == line.more % count == 0:
+                extent = SymbolDim(line.variable) * (line.times // count) + line.more // count
             else:
                 return
         if not expr.is_Symbol:

@@ -33,7 +33,7 @@ from slipway.frontends.torch.traced.scripted import (
     is_script,
     loaded_script,
 )
-from slipway.relay.dims import SymbolDim, is_open, times_of
+from slipway.relay.dims import SymbolDim, is_open, line_of
 from slipway.version import install_line
 
 DTYPES = (
@@ -232,9 +232,9 @@ def _example_size(extent: int) -> int:
     """Return a size to trace with: torch takes 0 and 1 for sizes that stay."""
     if not isinstance(extent, SymbolDim):
         return int(extent)
-    variable, times = times_of(extent.formula)
-    if variable is not None and times > 1:
-        return times * _example_size(SymbolDim(variable))
+    line = line_of(extent)
+    if line is not None and line.variable is not extent.formula:
+        return line.times * _example_size(SymbolDim(line.variable)) + line.more
     high = extent.low + 8 if extent.high is None else extent.high
     return min(max(extent.low + 3, 5), high)
 
@@ -244,17 +244,18 @@ def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
     known: dict[str, Any] = {}
 
     def dim_of(extent: int) -> Any:
-        variable, times = times_of(getattr(extent, "formula", extent))
-        if variable is None:
+        line = line_of(extent)
+        if line is None:
             raise ModelError(
                 f"input_infos has the size {extent}: write Dim(name, low, high), or a number of "
-                "times it"
+                "times it and a number more"
             )
-        base = SymbolDim(variable)
+        base = SymbolDim(line.variable)
         name = str(base)
         if name not in known:
             known[name] = torch.export.Dim(name, min=base.low, max=base.high)
-        return known[name] if times == 1 else times * known[name]
+        times = known[name] if line.times == 1 else line.times * known[name]
+        return times + line.more if line.more else times
 
     shapes = [
         {axis: dim_of(d) for axis, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos
