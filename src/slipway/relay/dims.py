@@ -102,7 +102,10 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
         if not isinstance(other, int | SymbolDim):
             return self._unknown() if isinstance(other, float | OpenDim) else NotImplemented
         if make in (ops.floordiv, ops.floormod):
-            divisor = self if swapped else other
+            divisor, whole = (self, other) if swapped else (other, self)
+            times = _times(whole, divisor)
+            if times is not None:
+                return times if make is ops.floordiv else 0
             if not isinstance(divisor, int) or divisor < 1:
                 self._unknown()
         if make is ops.floordiv and not swapped and _is_below_zero(self.formula):
@@ -117,6 +120,20 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
         return made(self, other)
 
     return compute
+
+
+def _times(whole: Any, part: Any) -> int | None:
+    """Return how many times a formula above 0 another one is; None where it is no number."""
+    if not (isinstance(whole, SymbolDim) and isinstance(part, SymbolDim) and part.low > 0):
+        return None
+    an = Analyzer()
+    all_of_it, once = an.linear(whole.formula), an.linear(part.formula)
+    atom, count = next(iter(once.terms.items()))
+    times, left = divmod(all_of_it.terms.get(atom, 0), count)
+    if left or not times:
+        return None
+    rest = all_of_it.plus(once, -times)
+    return times if rest.is_const and not rest.const else None
 
 
 def _formula_made(
