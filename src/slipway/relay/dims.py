@@ -426,6 +426,11 @@ class Line(NamedTuple):
     times: int = 1
     more: int = 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the axis has the size itself."""
+        return self.times == 1 and not self.more
+
     def size(self, extent: Any) -> Any:
         """Return the size that an axis of `extent` elements tells, rounded down."""
         return (extent - self.more) // self.times

@@ -33,7 +33,7 @@ from slipway.frontends.torch.traced.scripted import (
     is_script,
     loaded_script,
 )
-from slipway.relay.dims import SymbolDim, is_open, line_of
+from slipway.relay.dims import Line, SymbolDim, is_open, line_of
 from slipway.version import install_line
 
 DTYPES = (
@@ -241,26 +241,37 @@ def _example_size(extent: int) -> int:
 
 def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
     """Return torch's own dimensions for those of the inputs that are open; None without any."""
-    known: dict[str, Any] = {}
+    lines = {extent: _line(extent) for _, shape, _ in infos for extent in shape if is_open(extent)}
+    if not lines:
+        return None
+    known: dict[Any, tuple[Any, int]] = {}
+    for line in lines.values():
+        base = SymbolDim(line.variable)
+        # torch takes a size that others are times of for 2 at least: a smaller one is counted on.
+        alone = all(other.is_plain for other in lines.values() if other.variable is line.variable)
+        shift = 0 if alone else max(0, 2 - base.low)
+        high = None if base.high is None else base.high + shift
+        made = torch.export.Dim(str(base), min=base.low + shift, max=high)
+        known.setdefault(line.variable, (made, shift))
 
     def dim_of(extent: int) -> Any:
-        line = line_of(extent)
-        if line is None:
-            raise ModelError(
-                f"input_infos has the size {extent}: write Dim(name, low, high), or a number of "
-                "times it and a number more"
-            )
-        base = SymbolDim(line.variable)
-        name = str(base)
-        if name not in known:
-            known[name] = torch.export.Dim(name, min=base.low, max=base.high)
-        times = known[name] if line.times == 1 else line.times * known[name]
-        return times + line.more if line.more else times
+        line = lines[extent]
+        root, shift = known[line.variable]
+        times = root if line.times == 1 else line.times * root
+        more = line.more - line.times * shift
+        return times + more if more else times
 
-    shapes = [
-        {axis: dim_of(d) for axis, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos
-    ]
-    return tuple(shapes) if known else None
+    return tuple({a: dim_of(d) for a, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos)
+
+
+def _line(extent: Any) -> Line:
+    line = line_of(extent)
+    if line is None:
+        raise ModelError(
+            f"input_infos has the size {extent}: write Dim(name, low, high), or a number of times "
+            "it and a number more"
+        )
+    return line
 
 
 def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any = None) -> Any:
