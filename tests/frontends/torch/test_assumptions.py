@@ -135,3 +135,16 @@ def test_sizes_from_one_on(times, more, traced):
     for k in (1, 2, 8):
         x = torch.rand(1, times * k + more)
         assert_same([np.asarray(model(x.numpy()))], expected(module, [x]))
+
+
+def test_inputs_of_a_module_that_takes_any_number():
+    class Sum(nn.Module):
+        def forward(self, *given):
+            return given[0] + given[1]
+
+    n = Dim("n", 1, 4)
+    model = slipway.compile(Sum(), shapes={"a": (n, 3), "b": (n, 3)})
+    for size in (1, 4):
+        x = [torch.rand(size, 3), torch.rand(size, 3)]
+        found = model({"a": x[0].numpy(), "b": x[1].numpy()})
+        assert_same([np.asarray(found)], expected(Sum(), x))

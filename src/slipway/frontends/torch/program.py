@@ -5,6 +5,7 @@ torch is imported here, and only when one of these functions is called.
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import threading
@@ -122,7 +123,7 @@ def exported_program(model: Any, given: InputInfos, default_dtype: str) -> tuple
             torch, model, lambda module: _exported(torch, module, examples, sizes and (sizes,))
         )
     elif isinstance(model, torch.nn.Module):
-        dynamic = _dynamic_shapes(torch, infos)
+        dynamic = _as_arguments(model, _dynamic_shapes(torch, infos))
         program = _exported(torch, model, _examples(torch, infos, model), dynamic)
     else:
         raise ModelError(
@@ -262,6 +263,15 @@ def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
         return times + more if more else times
 
     return tuple({a: dim_of(d) for a, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos)
+
+
+def _as_arguments(module: Any, dynamic: tuple[Any, ...] | None) -> Any:
+    """Return the dimensions of inputs as a module's arguments are: those of ``*args`` are one."""
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    if dynamic is None or inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return dynamic
+    first = kinds.index(inspect.Parameter.VAR_POSITIONAL)
+    return (*dynamic[:first], dynamic[first:])
 
 
 def _line(extent: Any) -> Line:
