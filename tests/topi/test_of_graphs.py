@@ -35,6 +35,21 @@ def test_images_are_sampled(target):
             ),
             resized(mode, kind == "align_corners"), x, target=target,
         )  # fmt: skip
+    for method in ("nearest_neighbor", "nearest"):
+        check(
+            lambda a, m=method: topi.image.resize2d(
+                a, (0.0,) * 4, (10, 12), "NCHW", m, "asymmetric", "floor"
+            ),
+            lambda a: a.repeat(2, 2).repeat(2, 3), x, target=target,
+        )  # fmt: skip
+    volume, moved = given(1, 2, 3, 4, 5), given(1, 3, 2, 3, 4) / 2
+    check(
+        lambda a, g: topi.image.grid_sample(a, g, "bilinear", "NCDHW", "border", False),
+        lambda a, g: torch.nn.functional.grid_sample(
+            tensor(a), tensor(g.transpose(0, 2, 3, 4, 1)), "bilinear", "border", False
+        ).numpy(),
+        volume, moved, target=target, rtol=1e-4,
+    )  # fmt: skip
     grid = given(1, 2, 4, 3) / 2
     check(
         topi.image.grid_sample,
