@@ -88,11 +88,11 @@ def _matmul(draw, x, name):
 def _gather(draw, x, name):
     """Elements of the last axis that another stage, a let or a single element names."""
     size = int(x.shape[-1])
-    place = te.compute(x.shape, lambda *i: te.abs(x(*i)).astype("int32") % size, f"{name}_place")
+    where = te.compute(x.shape, lambda *i: te.abs(x(*i)).astype("int32") % size, f"{name}_where")
     whole, real = te.var("whole", "int32"), te.var("real", "float32")
 
     def let(*i):
-        return tir.Let(whole, place(*i), x(*i[:-1], whole) + x(*i[:-1], size - 1 - whole))
+        return tir.Let(whole, where(*i), x(*i[:-1], whole) + x(*i[:-1], size - 1 - whole))
 
     def real_let(*i):
         inner = x(*i[:-1], te.min(te.max(real.astype("int32"), 0), size - 1))
@@ -105,7 +105,7 @@ def _gather(draw, x, name):
         return np.abs(a).astype(int) % size
 
     formulas = {
-        "direct": (lambda *i: x(*i[:-1], place(*i)), lambda a: np.take_along_axis(a, at(a), -1)),
+        "direct": (lambda *i: x(*i[:-1], where(*i)), lambda a: np.take_along_axis(a, at(a), -1)),
         "let": (
             let,
             lambda a: (
@@ -114,7 +114,7 @@ def _gather(draw, x, name):
         ),
         "real": (real_let, clamped),
         "element": (
-            lambda *i: x(*i[:-1], place(*(0 for _ in i))),
+            lambda *i: x(*i[:-1], where(*(0 for _ in i))),
             lambda a: np.repeat(a[..., at(a).flat[0]][..., None], size, -1),
         ),
     }
@@ -139,11 +139,11 @@ def _moved(draw, x, name):
         total = int(np.prod(shape))
 
         def body(p):
-            places = []
+            index = []
             for extent in reversed(shape):
-                places.append(p % extent)
+                index.append(p % extent)
                 p = p // extent
-            return x(*places[::-1])
+            return x(*index[::-1])
 
         return te.compute((total,), body, name), lambda a: a.reshape(-1)
     if kind == "rows" and size % 2 == 0:

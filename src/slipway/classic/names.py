@@ -146,7 +146,7 @@ DIFFERENT: dict[str, str] = {
     "tvm.te.create_prim_func": "blocks are called as the operations, their axes v_<axis>",
     "tvm.contrib.cblas.matmul": "NumPy's BLAS, in a process with Python",
     "tvm.contrib.cblas.batch_matmul": "NumPy's BLAS, in a process with Python",
-    "tvm.contrib.pickle_memoize.memoize": "keeps results as long as the process runs",
+    "tvm.contrib.pickle_memoize": "results are kept as long as the process runs",
     "tvm.contrib.random.uniform": "NumPy's generator, in a process with Python",
     "tvm.contrib.random.normal": "NumPy's generator, in a process with Python",
     "tvm.contrib.random.randint": "NumPy's generator, in a process with Python",

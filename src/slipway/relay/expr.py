@@ -464,8 +464,9 @@ class TupleWrapper:
     """A tuple-valued call seen from Python: indexable, iterable, with a length."""
 
     def __init__(self, tuple_value: Expr | TupleWrapper, size: int) -> None:
-        wrapped = isinstance(tuple_value, TupleWrapper)
-        self.tuple_value: Expr = tuple_value.astuple() if wrapped else tuple_value
+        if isinstance(tuple_value, TupleWrapper):
+            tuple_value = tuple_value.astuple()
+        self.tuple_value = tuple_value
         self.size = size
 
     def astuple(self) -> Expr:

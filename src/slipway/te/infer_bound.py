@@ -164,6 +164,8 @@ class Bounds:
         for consumer in self.consumers.get(stage.op, ()):
             nest = self.nests[consumer.op]
             around = [*nest.path, *nest.loops]
+            if isinstance(consumer.op, ScanOp) and stage.op in {t.op for t in consumer.op.init}:
+                around = nest.path  # the first steps of a scan are computed before its loops
             if [x.var for x in around[: len(path)]] != [x.var for x in path]:
                 assert stage.attach_stage is not None
                 assert stage.attach_ivar is not None

@@ -26,10 +26,10 @@ def memoize(key: str, save_at_exit: bool = False) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def kept(*arguments: Any) -> Any:
-            place = (key, function.__qualname__, (*map(_hashable, (*cells, *arguments)),))
-            if place not in _KEPT:
-                _KEPT[place] = function(*arguments)
-            return _KEPT[place]
+            known = (key, function.__qualname__, (*map(_hashable, (*cells, *arguments)),))
+            if known not in _KEPT:
+                _KEPT[known] = function(*arguments)
+            return _KEPT[known]
 
         return kept  # type: ignore[return-value]
 

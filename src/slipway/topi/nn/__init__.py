@@ -39,10 +39,11 @@ from slipway.topi.nn.convolution import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
-from slipway.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
-from slipway.topi.nn.depthwise_gradient import (
+from slipway.topi.nn.depthwise import (
     depthwise_conv2d_backward_input_nhwc,
     depthwise_conv2d_backward_weight_nhwc,
+    depthwise_conv2d_nchw,
+    depthwise_conv2d_nhwc,
 )
 from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, matmul, softmax
 from slipway.topi.nn.padding import dilate, pad

@@ -56,10 +56,10 @@ from slipway.topi.nn.convolution import conv3d_ncdhw as conv3d_ncdhw
 from slipway.topi.nn.convolution import conv3d_ndhwc as conv3d_ndhwc
 from slipway.topi.nn.convolution import group_conv2d_nchw as group_conv2d_nchw
 from slipway.topi.nn.convolution import group_conv2d_nhwc as group_conv2d_nhwc
+from slipway.topi.nn.depthwise import depthwise_conv2d_backward_input_nhwc as depthwise_conv2d_backward_input_nhwc
+from slipway.topi.nn.depthwise import depthwise_conv2d_backward_weight_nhwc as depthwise_conv2d_backward_weight_nhwc
 from slipway.topi.nn.depthwise import depthwise_conv2d_nchw as depthwise_conv2d_nchw
 from slipway.topi.nn.depthwise import depthwise_conv2d_nhwc as depthwise_conv2d_nhwc
-from slipway.topi.nn.depthwise_gradient import depthwise_conv2d_backward_input_nhwc as depthwise_conv2d_backward_input_nhwc
-from slipway.topi.nn.depthwise_gradient import depthwise_conv2d_backward_weight_nhwc as depthwise_conv2d_backward_weight_nhwc
 from slipway.topi.nn.layers import batch_matmul as batch_matmul
 from slipway.topi.nn.layers import dense as dense
 from slipway.topi.nn.layers import flatten as flatten

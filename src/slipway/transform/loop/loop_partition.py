@@ -115,7 +115,7 @@ class _Partition:
     def checked_once(self, node: S.For) -> S.For:
         """Return the loop with one body for steps in which all conditions hold, one for others."""
         checks = self._checks(node)
-        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node  # type: ignore[no-any-return]
+        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node
 
     def _checks(self, node: S.For) -> Checks:
         """Return the conditions inside a loop that it can ask for once in a step."""
@@ -149,8 +149,8 @@ class _Partition:
 
     def _tile(self, node: S.For) -> S.Stmt:
         """Return unrolled loops in both ways, where they have conditions that were left to them."""
-        asked = [c for c in conditions_of(node, self.padding) if id(c) in self.left]
-        if not asked:
+        wanted = [c for c in conditions_of(node, self.padding) if id(c) in self.left]
+        if not wanted:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
         checks = self._checks_in(node, None, loops_inside(self.an, node))
         return _in_both_ways(node, {k: v for k, v in checks.items() if k in self.left})
