@@ -212,3 +212,15 @@ def test_zephyr_module_is_taken_by_cmake(model, kind, tmp_path):
     run("cmake", "-S", tmp_path, "-B", tmp_path / "build")
     run("cmake", "--build", tmp_path / "build")
     assert list(tmp_path.glob("build/**/libslipway.a"))
+
+
+def test_generated_c_refuses_an_int_of_16_bits(model, tmp_path):
+    """Its integers are promoted to an int: on an AVR the numbers would be others."""
+    tools("gcc")
+    options = {"board": "arduino:avr:mega", "project_type": "example_project"}
+    micro.generate_project("arduino", model, tmp_path / "p", options).close()
+    (source,) = (tmp_path / "p/src").glob("*_lib0.c")
+    text = source.read_text().replace("sizeof(int)", "sizeof(short)")  # as there
+    command = ["gcc", "-fsyntax-only", "-x", "c", "-I", tmp_path / "p/src", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert "an int of 32 bits" in done.stderr

@@ -53,7 +53,8 @@ _SOURCE = """\
 /* Define these on the command line to place constants or the workspace in a section. */
 {attributes}
 
-SLW_STATIC_ASSERT(sizeof(float) == 4 && sizeof(double) == 8, "IEEE 754 floats");
+SLW_STATIC_ASSERT(sizeof(int) >= 4 && sizeof(float) == 4 && sizeof(double) == 8,
+                  "an int of 32 bits and IEEE 754 floats: no processor of 8 or 16 bits, as AVR's");
 
 {constants}
 {helpers}
