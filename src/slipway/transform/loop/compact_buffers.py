@@ -58,7 +58,7 @@ def _inside_threads(node: S.Allocate) -> S.Stmt | None:
         return body.replace(body=_inside_threads(inner) or inner)  # type: ignore[no-any-return]
     if isinstance(body, S.Allocate | S.AttrStmt):
         made = _inside_threads(node.replace(body=body.body))
-        return None if made is None else body.replace(body=made)  # type: ignore[no-any-return]
+        return None if made is None else body.replace(body=made)
     if isinstance(body, S.SeqStmt):
         users = [one for one in body.stmts if any(n is node.buffer.data for n in walk(one))
                  or any(getattr(n, "buffer", None) is node.buffer for n in walk(one))]  # fmt: skip
