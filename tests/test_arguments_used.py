@@ -109,6 +109,9 @@ ALLOWED = {
     ("auto_scheduler/_ffi_api.py", "SearchPolicyUtils*", "search_task"): "the state knows",
     ("auto_scheduler/search_task.py", "KernelSearchTask.follow", "policy"): "called as a task's is",
     ("meta_schedule/database.py", "Database.query_tuning_record", "workload_name"): "a label",
+    ("meta_schedule/cost_model.py", "RandomModel.predict", "context"): "at random",
+    ("meta_schedule/feature_extractor.py", "RandomFeatureExtractor.extract_from", "context"):
+        "at random",
     ("meta_schedule/database.py", "ScheduleFnDatabase.query_tuning_record",
      "target workload_name"): "its function is asked for any target",
     ("meta_schedule/database.py", "JSONDatabase.__init__", "module_equality"): "texts are compared",

@@ -430,6 +430,10 @@ LATE_MODULES = {
         "slipway.runtime.packed_func",
         "slipway.runtime.libraries.library_functions",
     ): "few ask for them",
+    (
+        "slipway.transform.loop.lower_blocks",
+        "slipway.transform.loop.compact_buffers",
+    ): "kernels of models have no blocks",
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from slipway.blocks.schedule import Schedule
 from slipway.errors import ArgumentValueError, SlipwayError, TuningError
 from slipway.meta_schedule.builder import Builder, BuilderResult, LocalBuilder
-from slipway.meta_schedule.cost_model import PyCostModel
+from slipway.meta_schedule.cost_model import PyCostModel, own_model
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.measure_callback import PyMeasureCallback, own_callbacks
 from slipway.meta_schedule.own_bench import OwnBuilder, TimedBench, expect_checkable
@@ -77,8 +77,8 @@ class SearchParts:
     ) -> Sharing[Any] | None:
         """Put the parts into searches, and return who chooses among these."""
         callbacks = own_callbacks(self.measure_callbacks)
-        own_model = self.cost_model if isinstance(self.cost_model, PyCostModel) else None
-        if self.scheduler is None and not callbacks and own_model is None:
+        model = own_model(self.cost_model)
+        if self.scheduler is None and not callbacks and model is None:
             return None
         if self.scheduler is None:
             raise TuningError("callbacks and cost models of one's own need a task scheduler")
@@ -89,9 +89,9 @@ class SearchParts:
         ]
         self.scheduler.begin(records, database, callbacks, self.cost_model)
         for number, (one, context) in enumerate(zip(searches, known, strict=True)):
-            one.told = Told(self.scheduler, number, one, context, callbacks, own_model)
-            if own_model is not None and context is not None:
-                one.model = OwnRanking(own_model, context, one)
+            one.told = Told(self.scheduler, number, one, context, callbacks, model)
+            if model is not None and context is not None:
+                one.model = OwnRanking(model, context, one)
         return ScheduledSharing(self.scheduler, searches)
 
 

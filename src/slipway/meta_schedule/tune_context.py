@@ -61,16 +61,21 @@ class TuneContext:
         self.search_strategy = (
             None if search_strategy is None else SearchStrategy.create(search_strategy)
         )
+        self.sch_rules = list(parts.get("sch_rules") or ())
+        self.postprocs = list(parts.get("postprocs") or ())
+        self.mutator_probs = dict(parts.get("mutator_probs") or {})
         if self.space_generator is not None and parts.get("sch_rules") is not None:
-            self.space_generator.sch_rules = list(parts["sch_rules"])
+            self.space_generator.sch_rules = self.sch_rules
         if self.space_generator is not None and parts.get("postprocs") is not None:
-            self.space_generator.postprocs = list(parts["postprocs"])
+            self.space_generator.postprocs = self.postprocs
         if self.space_generator is not None and parts.get("mutator_probs") is not None:
-            self.space_generator.mutator_probs = dict(parts["mutator_probs"])
+            self.space_generator.mutator_probs = self.mutator_probs
         self.initialize()
 
     def initialize(self) -> None:
         """Tell the generator and the strategy what they are for."""
+        for part in (*self.sch_rules, *self.postprocs, *self.mutator_probs):
+            part._initialize_with_tune_context(self)
         if self.space_generator is not None:
             self.space_generator._initialize_with_tune_context(self)
         if self.search_strategy is not None:

@@ -14,7 +14,6 @@ from slipway.ir import stmt as S
 from slipway.ir.expr import IntImm
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
-from slipway.transform.loop.compact_buffers import compact_buffers
 
 ATTRIBUTE = "tir.blocks"  # of functions that have blocks
 IMPORTS = "import_source"  # of functions that bring source along
@@ -30,6 +29,8 @@ def lower_blocks(func: PrimFunc) -> PrimFunc:
     """Return `func` without blocks."""
     if not has_blocks(func):
         return func
+    from slipway.transform.loop.compact_buffers import compact_buffers  # most have no blocks
+
     sources = tuple(
         (key.removeprefix(PRAGMA), str(value))
         for node in walk(func.body) if isinstance(node, S.Block | S.For)
