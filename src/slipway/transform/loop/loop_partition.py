@@ -26,7 +26,7 @@ of if_then_else (padding) are moved as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of
@@ -139,18 +139,20 @@ class _Partition:
         most = _length(node.body) // 2
         for loop in _around(node.body, set(checks)):
             if loop.kind not in _SERIAL:
-                if _length(loop) <= most:
-                    self.left |= set(checks)
-                    return True
-                return False
+                # Values in registers are computed where they are stored, sums in loops before.
+                apart = any(s.kind in _SERIAL for s in S.statements(node.body) if _is_loop(s))
+                if _length(loop) > most or not apart:
+                    return False
+                self.left |= set(checks)
+                return True
             if _length(loop.body) <= most and set(checks) <= set(self._checks(loop)):
                 return True
         return False
 
     def _tile(self, node: S.For) -> S.Stmt:
         """Return unrolled loops in both ways, where they have conditions that were left to them."""
-        wanted = [c for c in conditions_of(node, self.padding) if id(c) in self.left]
-        if not wanted:
+        own = [c for c in conditions_of(node, self.padding) if id(c) in self.left]
+        if not own:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
         checks = self._checks_in(node, None, loops_inside(self.an, node))
         return _in_both_ways(node, {k: v for k, v in checks.items() if k in self.left})
@@ -211,6 +213,10 @@ def _around(body: S.Stmt, checks: set[int]) -> Iterator[S.For]:
         if len(holding) != 1:
             return
         node = holding[0]
+
+
+def _is_loop(node: S.Stmt) -> TypeGuard[S.For]:
+    return isinstance(node, S.For)
 
 
 def _length(node: S.Stmt) -> int:
