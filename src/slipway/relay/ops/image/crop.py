@@ -123,9 +123,10 @@ def affine_grid(data: ExprLike, target_shape: ExprLike | None = None) -> Any:
         raise BadArgument("data", f"must be (N, 2, 3), got {own}")
     if target_shape is None:
         raise BadArgument("target_shape", "is missing: the size of the grid")
-    if isinstance(target_shape, Expr):
-        target_shape = known_ints("target_shape", target_shape)
-    height, width = as_extents(target_shape, 2, "target_shape")
+    size: Any = target_shape
+    if isinstance(size, Expr):
+        size = known_ints("target_shape", size)
+    height, width = as_extents(size, 2, "target_shape")
     first, one = scalar(-1, own.dtype), scalar(1, own.dtype)
     terms = [
         call("reshape", call("strided_slice", x, [i], [i + 1], axes=[2]), (own.shape[0], 2, 1, 1))
