@@ -274,13 +274,13 @@ def test_enlarging_an_open_size(factor):
 
 
 def test_a_number_of_times_a_formula_is_that_often_in_it():
-    """Detectors count anchors of all levels, and divide by the positions of all levels."""
+    """Detectors count anchors of all levels, and divide by the cells of all levels."""
     h, w = Dim("h", 1, 9), Dim("w", 1, 9)
-    positions = h * w + (h // 2 + 1) * w
-    assert (9 * positions) // positions == 9
-    assert (9 * positions) % positions == 0
+    cells = h * w + (h // 2 + 1) * w
+    assert (9 * cells) // cells == 9
+    assert (9 * cells) % cells == 0
     assert (4 * h + 6) // (2 * h + 3) == 2
     none = Dim("z", 0, 4)
-    for divide in (lambda: h // w, lambda: (9 * positions + 1) // positions, lambda: none // none):
+    for divide in (lambda: h // w, lambda: (9 * cells + 1) // cells, lambda: none // none):
         with pytest.raises(TypeInferenceError, match="is needed here"):
             divide()

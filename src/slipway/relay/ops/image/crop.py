@@ -124,8 +124,8 @@ def affine_grid(data: ExprLike, target_shape: ExprLike | None = None) -> Any:
     if target_shape is None:
         raise BadArgument("target_shape", "is missing: the size of the grid")
     size: Any = target_shape
-    if isinstance(target_shape, Expr):
-        size = known_ints("target_shape", target_shape)
+    if isinstance(size, Expr):
+        size = known_ints("target_shape", size)
     height, width = as_extents(size, 2, "target_shape")
     first, one = scalar(-1, own.dtype), scalar(1, own.dtype)
     terms = [
