@@ -6,8 +6,8 @@ over the channels for each element of the transformed tile), and transformed bac
 
     Y = A^T [ (G g G^T) * (B^T d B) ] A
 
-with the matrices of `winograd_transforms`.  The result differs from the direct sum by rounding: a
-few units in the sixth digit for m = 4 (docs/numerics.md has the measurement).
+with the matrices of `winograd_transforms`.  The result differs from the direct sum by rounding:
+about twice that sum's own for m = 4 (docs/numerics.md has the measurement).
 
     kernel  (OC/oc, m + 2, m + 2, IC/ic, ic, oc), made by nn.contrib_winograd_weight
 """
