@@ -27,10 +27,11 @@ from benchmarks import cpu
 from benchmarks._unseen_fifth import NETWORKS as FIFTH
 from benchmarks._unseen_fourth import NETWORKS as FOURTH
 from benchmarks._unseen_networks import NETWORKS as FIRST
+from benchmarks._unseen_sixth import NETWORKS as SIXTH
 from benchmarks._unseen_third import NETWORKS as THIRD
 from benchmarks.fuzz_graphs import campaign
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH
 HERE = Path(__file__).parent
 EXPORT_LIMIT_S = 600
 

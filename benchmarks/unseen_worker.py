@@ -13,9 +13,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks._unseen_fifth import NETWORKS as FIFTH
 from benchmarks._unseen_fourth import NETWORKS as FOURTH
 from benchmarks._unseen_networks import NETWORKS as FIRST
+from benchmarks._unseen_sixth import NETWORKS as SIXTH
 from benchmarks._unseen_third import NETWORKS as THIRD
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH
 
 
 def main():

@@ -282,7 +282,7 @@ def test_facades_alone_look_names_up():
     }  # fmt: skip
     assert users - tabled - late == {
         "slipway.classic.modules", "slipway.relay.backend", "slipway.relay.nn", "slipway.relay.op",
-        "slipway.rpc",
+        "slipway.rpc", "slipway.topi.by_processor",
     }  # fmt: skip  # their own modules only
 
 

@@ -88,6 +88,10 @@ class ToolchainError(SlipwayError, RuntimeError):
     """A compiler, linker or emulator is missing or failed."""
 
 
+class DoesNotFitError(ToolchainError):
+    """Firmware that has more bytes than its board."""
+
+
 class ArtifactError(SlipwayError, RuntimeError):
     """An exported library that is damaged, of an unknown version, or made for another CPU."""
 
@@ -196,6 +200,10 @@ class RPCConnectionError(RPCError, ConnectionError):
     """The device cannot be reached, or the link to it broke."""
 
 
+class RPCArgumentError(RPCError, ArgumentValueError):
+    """An address, a port or a kind of device that is none."""
+
+
 class RPCTimeoutError(RPCError, TimeoutError):
     """A deadline passed before the device answered."""
 
@@ -237,6 +245,12 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
 def reason_of(error: BaseException) -> str:
     """Return why something failed: of a system's error without its number and the file's name."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+
+
+def with_words(told: str, words: str) -> str:
+    """Return what went wrong, and behind it what a program said of it, where it said anything."""
+    words = words.strip()
+    return f"{told}:\n{words}" if words else f"{told}."
 
 
 def printable(words: str, kept: str = "") -> str:

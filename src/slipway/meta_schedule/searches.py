@@ -16,6 +16,7 @@ from slipway.blocks.schedule import Schedule
 from slipway.errors import ArgumentValueError, SlipwayError, TuningError
 from slipway.meta_schedule.builder import Builder, BuilderResult, LocalBuilder
 from slipway.meta_schedule.cost_model import PyCostModel
+from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.measure_callback import PyMeasureCallback, own_callbacks
 from slipway.meta_schedule.own_bench import OwnBuilder, TimedBench, expect_checkable
 from slipway.meta_schedule.runner import LocalRunner
@@ -27,7 +28,6 @@ from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.transform.context import PassContext
 from slipway.tuning.builders import Builder as EngineBuilder
-from slipway.tuning.database import Database
 from slipway.tuning.experience import Experience
 from slipway.tuning.measure import Bench, KernelSubject, Measured, kernel_bench
 from slipway.tuning.schedules.block_schedules import BlockTask
@@ -113,7 +113,7 @@ def engine_builder(given: object) -> EngineBuilder | None:
 
 def search(
     tasks: Sequence[tuple[Any, float]],
-    database: Database,
+    database: JSONDatabase,
     limits: TrialLimits,
     parts: SearchParts,
     seed: int = 0,
@@ -127,6 +127,7 @@ def search(
         for task, weight in tasks:
             if isinstance(task, TuneContext):
                 made = task.task(weight)
+                database.commit_workload(made.func)
                 kind: Any = SearchStrategy.create(task.search_strategy or "evolutionary").SEARCH
                 bench = _function_bench(made, parts, Path(folder.path))
                 searches.append(kind(made, database, bench, seed))

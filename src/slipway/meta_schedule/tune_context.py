@@ -12,7 +12,7 @@ from slipway.errors import TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.arg_info import ArgInfo, TensorInfo
 from slipway.meta_schedule.mutator import own_mutators
-from slipway.meta_schedule.postproc import Postproc, finished
+from slipway.meta_schedule.postproc import Postproc, VerifyGPUCode, finished
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
 from slipway.meta_schedule.space_generator import SpaceGenerator
 from slipway.meta_schedule.utils import cpu_count
@@ -92,9 +92,11 @@ class TuneContext:
     ) -> DesignSpace:
         """Return the candidates of the designs; `is_fresh`: each calls the generator anew."""
         generator, module = self._generator(), self._module()
+        limits = VerifyGPUCode()
+        limits._initialize_with_tune_context(self)
 
         def finish(sch: Schedule) -> bool:
-            return all(one.apply(finished(sch)) for one in generator.postprocs or [Postproc()])
+            return all(one.apply(finished(sch)) for one in [*generator.postprocs, limits])
 
         own = [one for one in generator.postprocs if type(one).__module__ != Postproc.__module__]
         return DesignSpace(

@@ -463,8 +463,9 @@ class If(Expr):
 class TupleWrapper:
     """A tuple-valued call seen from Python: indexable, iterable, with a length."""
 
-    def __init__(self, tuple_value: Expr, size: int) -> None:
-        self.tuple_value = tuple_value
+    def __init__(self, tuple_value: Expr | TupleWrapper, size: int) -> None:
+        wrapped = isinstance(tuple_value, TupleWrapper)
+        self.tuple_value: Expr = tuple_value.astuple() if wrapped else tuple_value
         self.size = size
 
     def astuple(self) -> Expr:

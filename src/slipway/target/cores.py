@@ -21,6 +21,7 @@ builder of a chip chooses the second-level cache, the table has none), LLVM's sc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,6 +55,14 @@ class Core:
     def l1_sets(self) -> int:
         """Return the sets of the first-level cache."""
         return max(1, self.l1_bytes // (self.line_bytes * self.l1_ways))
+
+    def fits_ways(self, rows: int, row_bytes: int) -> bool:
+        """Return whether the first-level cache keeps a line of each of `rows`, `row_bytes` apart.
+
+        Where that is a multiple of many lines, they fall on few of its sets.
+        """
+        sets = (row * row_bytes // self.line_bytes % self.l1_sets for row in range(rows))
+        return max(Counter(sets).values(), default=0) <= self.l1_ways
 
 
 # CPUs that LLVM names: bits of multiply-adds, their latency, bits of loads in a cycle; first-level

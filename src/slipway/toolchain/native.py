@@ -20,7 +20,7 @@ from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from slipway.errors import ToolchainError
+from slipway.errors import ToolchainError, with_words
 from slipway.toolchain import musl, waiting, zig
 from slipway.toolchain.tempdir import lasting, scratch
 
@@ -130,9 +130,8 @@ def build_host_runtime(out: Path) -> None:
         if done.returncode == 0:
             return
         if zig.find_zig() is None:
-            raise ToolchainError(
-                f"compiling the runtime with {shlex.join(compiler)} failed:\n{done.stderr.strip()}"
-            )
+            told = f"compiling the runtime with {shlex.join(compiler)} failed"
+            raise ToolchainError(with_words(told, done.stderr))
     if zig.find_zig() is None:
         raise ToolchainError(
             "this needs Slipway's runtime library, which this installation does not carry for "

@@ -263,10 +263,13 @@ __all__ = [
 ]
 
 _LATE = {
+    "adreno": "slipway.topi.cuda",
     "bifrost": "slipway.topi.cuda",
     "broadcast": "slipway.topi.elementwise",
     "cuda": "slipway.topi.cuda",
     "gpu": "slipway.topi.cuda",
+    "hexagon": "slipway.topi.generic",
+    "hls": "slipway.topi.generic",
     "image": "slipway.topi.image",
     "intel_graphics": "slipway.topi.cuda",
     "mali": "slipway.topi.cuda",

@@ -107,6 +107,18 @@ def test_product_of_two_matrices(target, m, k, n):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("m", "k", "n"), [(13, 7, 64), (300, 2048, 64)])
+def test_a_product_that_fills_its_panels(target, m, k, n):
+    """Tiles store their sums; the longer one in parts of the rows."""
+    product = relay.nn.matmul(var("a", m, k), var("b", k, n))
+    assert run(relay.nn.relu(product), target) == "batch_matmul.tile"
+    function = product.as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target(target))
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert all(line.endswith("@local") for line in text.splitlines() if "allocate tiles" in line)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("rows", "units"), [(1, 41), (13, 45), (32, 10)])
 def test_product_with_packed_weights_of_which_some_count(target, rows, units):
     weight = var("w", -(-units // 8), 37, 8)

@@ -89,6 +89,19 @@ def test_tiles_follow_the_units_of_the_core():
     assert step_cost(14, 2, slow) > 1.8 * step_cost(14, 2, WIDE)
 
 
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+def test_lines_of_a_tiles_rows_stay_in_the_first_level_cache(target):
+    """Rows that are a multiple of 4 KB apart fall on one set, of WIDE's cache or its like."""
+    for depth in (64, 768, 1000, 1024, 3072, 4096):
+        tile = choose_tile(fma(target, row_bytes=4 * depth), 1000, 6)
+        assert target.core.fits_ways(tile.rows, 4 * depth)
+        if target.core.fits_ways(31, 4 * depth):
+            assert tile == choose_tile(fma(target), 1000, 6)
+    assert WIDE.core.fits_ways(8, 4096)
+    assert not WIDE.core.fits_ways(9, 4096)
+    assert WIDE.core.fits_ways(31, 4096 + 64)
+
+
 def test_planes_are_cut_only_where_they_do_not_divide_among_the_cores():
     two = Target(f"{WIDE} -num-cores=2")
     assert rows_per_part(56, 8, two) == 56

@@ -53,6 +53,8 @@ class MicroKernel:
       step waits for, and their latency; else instructions are, of all kinds alike.
     - `from_l1`: weights come from the first-level cache, not from a panel in the second.
     - `bits`: of its vectors, where they are narrower than the target's.
+    - `row_bytes`: between rows of data in memory, of which the first-level cache keeps a line each;
+      0 where they lie together.
     """
 
     target: Target
@@ -69,6 +71,7 @@ class MicroKernel:
     counted: int | None = None
     from_l1: bool = False
     bits: int = 0
+    row_bytes: int = 0
 
     def registers(self, tile: Tile) -> int:
         """Return the registers of a step."""
@@ -92,9 +95,13 @@ class MicroKernel:
         for vectors in range(1, max(1, min(self.most_vectors // self.width, chunks)) + 1):
             for height in range(side, highest + 1, side):
                 tile = Tile(height, vectors)
-                if self.registers(tile) > room:
+                if self.registers(tile) > room or self.evicts(tile):
                     break
                 yield tile
+
+    def evicts(self, tile: Tile) -> bool:
+        """Return whether lines of a tile's rows drive each other out of the first-level cache."""
+        return self.row_bytes > 0 and not self.target.core.fits_ways(tile.rows, self.row_bytes)
 
     def cycles(self, tile: Tile) -> float:
         """Return the cycles of one step of a tile, for each of its vectors of products."""
@@ -118,17 +125,18 @@ class MicroKernel:
         return tiles * tile.rows * tile.vectors * self.width * self.cycles(tile)
 
 
-def fma(target: Target, width: int = 1, temporaries: int = 0) -> MicroKernel:
-    """Return the micro-kernel of vectors times broadcast values.
+def fma(target: Target, width: int = 1, temporaries: int = 0, row_bytes: int = 0) -> MicroKernel:
+    """Return the micro-kernel of vectors times broadcast values, of rows `row_bytes` apart.
 
     An instruction that takes words of several values may need `temporaries`.  Engines of
     WebAssembly load all values of a step before they multiply, and want a register for a product
     unless it is fused.
     """
     if not _is_wasm(target):
-        return MicroKernel(target, width, others=1 + temporaries)
+        return MicroKernel(target, width, others=1 + temporaries, row_bytes=row_bytes)
     product = 1 if prefers_long_loops(target) else 0
-    return MicroKernel(target, width, held=1, others=max(product, temporaries))
+    others = max(product, temporaries)
+    return MicroKernel(target, width, held=1, others=others, row_bytes=row_bytes)
 
 
 def lane_indexed_fma(target: Target, width: int = 1) -> MicroKernel:

@@ -14,6 +14,7 @@ from slipway.ir import stmt as S
 from slipway.ir.expr import IntImm
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
+from slipway.transform.loop.compact_buffers import compact_buffers
 
 ATTRIBUTE = "tir.blocks"  # of functions that have blocks
 IMPORTS = "import_source"  # of functions that bring source along
@@ -37,7 +38,8 @@ def lower_blocks(func: PrimFunc) -> PrimFunc:
     attrs = tuple(pair for pair in func.attrs if pair[0] not in (ATTRIBUTE, IMPORTS))
     if known := dict.fromkeys((*func.attr(IMPORTS, ()), *sources)):
         attrs = (*attrs, (IMPORTS, tuple(known)))
-    return func.replace(body=without_blocks(func.body), attrs=attrs)  # type: ignore[no-any-return]
+    body = compact_buffers(without_blocks(func.body))
+    return func.replace(body=body, attrs=attrs)  # type: ignore[no-any-return]
 
 
 def without_blocks(stmt: S.Stmt) -> S.Stmt:

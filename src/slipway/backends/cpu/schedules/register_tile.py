@@ -97,7 +97,7 @@ def matrix_tiles(stage: te.Stage, tile: Tile, lanes: int) -> tuple[te.IterVar, t
 
 def image_tiles(
     stage: te.Stage,
-    around: tuple[te.IterVar, te.IterVar],
+    around: Sequence[te.IterVar],
     position: Sequence[te.IterVar],
     vectors: te.IterVar,
     lane: te.IterVar,
@@ -113,12 +113,11 @@ def image_tiles(
 
     Parts are of whole lines, and tiles within one, where there is a `line`: its positions.
 
-    `around` are the loops of images and of panels, `vectors` that of the vectors of a panel.  All
-    panels of a part are computed before the next part.  Cores share the tiles of all of them.  An
-    open number of positions is one part.
+    `around` are the loops of images and, last, of panels, `vectors` that of the vectors of a
+    panel.  All panels of a part are computed before the next part.  Cores share the tiles of all of
+    them.  An open number of positions is one part.
     """
-    image, panel = around
-    outer = [image, panel]
+    outer = list(around)
     if is_open(part) and line:
         *lines, x = position
         x_outer, p_inner = stage.split(x, factor=rows, tail=tail)
@@ -132,11 +131,11 @@ def image_tiles(
         x_outer, p_inner = stage.split(x, factor=rows, tail=tail)
         stage.reorder(y, x_outer)
         p_outer = stage.fuse(y, x_outer)
-        outer.insert(1, p_part)
+        outer.insert(-1, p_part)
     else:
         p_part, p_tiles = stage.split(stage.fuse(*position), factor=part, tail=tail)
         p_outer, p_inner = stage.split(p_tiles, factor=rows, tail=tail)
-        outer.insert(1, p_part)
+        outer.insert(-1, p_part)
     unrolled = [p_inner, vectors] if rows_first else [vectors, p_inner]
     register_tile(stage, [*outer, p_outer], unrolled, lane)
     task = stage.fuse(*outer)

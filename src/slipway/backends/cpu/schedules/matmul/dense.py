@@ -10,6 +10,7 @@ from slipway import te
 from slipway.backends.cpu.best_together import tiles_by_rows
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import prefetch_steps, worth_sharing
+from slipway.backends.cpu.schedules.matmul.gemm import bytes_of_row
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.matmul.partial_sums import in_parts
 from slipway.backends.cpu.schedules.register_tile import (
@@ -17,7 +18,7 @@ from slipway.backends.cpu.schedules.register_tile import (
     register_tile,
     sums_in_registers,
 )
-from slipway.backends.cpu.tile import Tile, choose_tile, fma, tile_space
+from slipway.backends.cpu.tile import MicroKernel, Tile, choose_tile, fma, tile_space
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, SizedKnobs, Space, register_strategy
 
@@ -33,8 +34,13 @@ def packed_sides(problem: Problem) -> tuple[int, int, int]:
 
 
 def _default(problem: Problem) -> Tile:
-    rows, blocks, width = packed_sides(problem)
-    return choose_tile(fma(problem.target, width), rows, blocks)
+    rows, blocks, _ = packed_sides(problem)
+    return choose_tile(_kernel(problem), rows, blocks)
+
+
+def _kernel(problem: Problem) -> MicroKernel:
+    _, _, width = packed_sides(problem)
+    return fma(problem.target, width, row_bytes=bytes_of_row(problem))
 
 
 def packed_space(problem: Problem) -> Space:
@@ -50,8 +56,8 @@ def _cost(problem: Problem, tile: Tile) -> float:
 
 
 def _by_size(problem: Problem) -> list[SizedKnobs]:
-    rows, blocks, width = packed_sides(problem)
-    return tiles_by_rows(fma(problem.target, width), rows, blocks)
+    rows, blocks, _ = packed_sides(problem)
+    return tiles_by_rows(_kernel(problem), rows, blocks)
 
 
 @register_strategy(

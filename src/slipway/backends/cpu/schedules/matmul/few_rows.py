@@ -18,6 +18,7 @@ from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.dense import packed_sides, packed_space
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
+    bytes_of_row,
     fills_vector,
     packed_columns,
     panel_cost,
@@ -87,14 +88,15 @@ def _many_rows(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
 
 register_strategy(
     "nn.dense", name="dense.tile", compute=_dense_compute, applies=_many_rows,
-    default=lambda problem: panel_tile(*_sides(problem)),
+    default=lambda problem: panel_tile(*_sides(problem), bytes_of_row(problem)),
     space=lambda problem: panel_space(*_sides(problem)), cost=_dense_cost,
 )(schedule_batch_matmul)  # fmt: skip
 
 
 def _cut_default(problem: Problem) -> Tile:
     rows, blocks, width = packed_sides(problem)
-    return choose_tile(fma(problem.target, width), rows, blocks, legal=dividing(blocks))
+    kernel = fma(problem.target, width, row_bytes=bytes_of_row(problem))
+    return choose_tile(kernel, rows, blocks, legal=dividing(blocks))
 
 
 def _cut_space(problem: Problem) -> Space:

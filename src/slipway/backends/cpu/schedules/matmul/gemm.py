@@ -10,16 +10,16 @@ Matrices of a narrower type than the result are converted once, before the produ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.backends.cpu.parts import worth_sharing
+from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.matmul.partial_sums import in_parts
-from slipway.backends.cpu.schedules.register_tile import register_tile
+from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of, tagged
@@ -45,11 +45,14 @@ class PanelTile(Tile):
     lane_fma: bool = False
 
 
-def panel_tile(rows: int, columns: int, dtype: str, target: Target, lane_fma: bool) -> PanelTile:
-    """Return the best panels and tile for a product of `rows` by `columns`."""
+def panel_tile(
+    rows: int, columns: int, dtype: str, target: Target, lane_fma: bool, row_bytes: int = 0
+) -> PanelTile:
+    """Return the best panels and tile for a product of `rows`, `row_bytes` apart, by `columns`."""
     vectors = -(-columns // vector_lanes(target, dtype))
     indexed = (lane_indexed_fma(target, width) for width in (4, 3, 2, 1))
-    kernel, tile = choose_kernel(indexed if lane_fma else [fma(target)], rows, vectors)
+    kernels = (replace(k, row_bytes=row_bytes) for k in (indexed if lane_fma else [fma(target)]))
+    kernel, tile = choose_kernel(kernels, rows, vectors)
     return PanelTile(tile.rows, tile.vectors, kernel.width, lane_fma)
 
 
@@ -74,7 +77,17 @@ def _sides(problem: Problem) -> tuple[int, int, str, Target, bool]:
 
 
 def _default(problem: Problem) -> PanelTile:
-    return panel_tile(*_sides(problem))
+    row_bytes = 0 if problem.attrs.transpose_a else bytes_of_row(problem)
+    return panel_tile(*_sides(problem), row_bytes)
+
+
+def bytes_of_row(problem: Problem) -> int:
+    """Return the bytes from a row of the left matrix (..., M, K) to the next, as products read it.
+
+    That is as floats of the result; of an open depth, those of the size that is usual.
+    """
+    (out,), left = problem.out_types, problem.in_types[0]
+    return usual(left.shape[-1]) * dtypes.bits_of(out.dtype) // 8
 
 
 def _space(problem: Problem) -> Space:
@@ -169,6 +182,9 @@ def tiled_product(row: Callable[..., Any], packed: te.Tensor, out: TensorType) -
     return made
 
 
+MOST_COPIES = 32  # vectors of a task that leave its tiles without a loop
+
+
 def tile_product(
     schedule: te.Schedule,
     output: te.Tensor,
@@ -198,6 +214,8 @@ def tile_product(
         tasks = [*batch, m_outer]
     copy.reorder(*tasks, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
+    if height * -(-wide // run) <= MOST_COPIES:
+        copy.unroll(m_inner)
     task = copy.fuse(*tasks)
     if parallel:
         copy.parallel(task)
@@ -253,13 +271,17 @@ def schedule_batch_matmul(
     packed = [t for t in tiles.op.input_tensors if "pack" in t.op.tag]
     inline_injective(schedule, outs, keep=packed)
     left = tiles.op.input_tensors[0]
-    accumulator = schedule.cache_write(tiles, "local")
     lanes = min(shape_of(tiles)[-1], vector_lanes(target, tiles.dtype))
-    (depth,) = (extent_of(axis) for axis in accumulator.op.reduce_axis)
+    (depth,) = (extent_of(axis) for axis in tiles.op.reduce_axis)
     parallel = worth_sharing(prod(shape_of(tiles)) * depth, target)
+    lane_fma = getattr(knobs, "lane_fma", False)
+    if fills_panels(tiles, output, knobs, lane_fma):
+        panel_product(schedule, output, tiles, knobs, target, parallel)
+        pack_columns(schedule, packed, target, lanes, parallel)
+        return schedule
+    accumulator = schedule.cache_write(tiles, "local")
     stage, part = tile_product(schedule, output, tiles, knobs, target, parallel)
 
-    lane_fma = getattr(knobs, "lane_fma", False)
     alone = shape_of(tiles)[-3] == 1 and not lane_fma
     summed = in_parts(schedule, accumulator, lanes) if alone else accumulator
     schedule[accumulator].compute_at(stage, part)
@@ -275,13 +297,66 @@ def schedule_batch_matmul(
         (k,) = registers.op.reduce_axis
         register_tile(registers, [*p, k], [row, block], lane)
 
+    pack_columns(schedule, packed, target, lanes, parallel)
+    return schedule
+
+
+def fills_panels(tiles: te.Tensor, output: te.Tensor, tile: Tile, lane_fma: bool) -> bool:
+    """Return whether several rows fill whole panels of columns, so that tiles store their sums."""
+    *_, rows, columns = shape_of(output)
+    whole = shape_of(tiles)[-1] * tile.vectors
+    return not lane_fma and rows != 1 and columns % whole == 0
+
+
+def panel_product(
+    schedule: te.Schedule,
+    output: te.Tensor,
+    tiles: te.Tensor,
+    tile: Tile,
+    target: Target,
+    parallel: bool,
+) -> None:
+    """Schedule tiles that store their sums: a part of the rows by one panel after the other.
+
+    So a panel stays in the cache for all tiles of a part, and the part for all panels.
+    """
+    stage: Any = schedule[output]
+    *batch, rows, columns = stage.op.axis
+    *_, high, wide = shape_of(output)
+    (k,) = tiles.op.reduce_axis
+    lanes = shape_of(tiles)[-1]
+    blocks, lane = stage.split(columns, factor=lanes)
+    panel, vector = stage.split(blocks, factor=tile.vectors)
+    bytes_of_row, panels = 4 * extent_of(k), wide // (lanes * tile.vectors)
+    part = high
+    if not is_open(high):
+        part = positions_per_part(
+            high, high * bytes_of_row, wide * bytes_of_row, panels, tile, target
+        )
+    each = image_tiles(
+        stage, (*batch, panel), [rows], vector, lane, rows=tile.rows, part=part, shared=parallel
+    )
+    schedule[tiles].set_scope("local")
+    inner: Any = schedule[tiles]
+    inner.compute_at(stage, each)
+    *p, row, block, lane = inner.op.axis
+    register_tile(inner, [*p, k], [row, block], lane)
+
+
+def pack_columns(
+    schedule: te.Schedule,
+    packed: Sequence[te.Tensor],
+    target: Target,
+    lanes: int,
+    parallel: bool,
+) -> None:
+    """Schedule the copies of the matrices."""
     for tensor in packed:
         if schedule_transposed(schedule, tensor, target, lanes):
             continue
         pack = schedule[tensor]
-        *blocks, k, lane = pack.op.axis
+        *blocks, _, lane = pack.op.axis
         pack.vectorize(lane)
         task_axis = pack.fuse(*blocks)
         if parallel:
             pack.parallel(task_axis)
-    return schedule
