@@ -67,12 +67,6 @@ def _emptied(folder: Path) -> None:
             entry.unlink()
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what is here now out of all later searches for cycles: it stays until the end."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # a worker of xdist has no terminal
         config.pluginmanager.register(_AtOnce(config))
