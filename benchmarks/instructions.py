@@ -50,7 +50,7 @@ for _ in range(int(sys.argv[4])):
 def plugin(folder):
     """Compile the counting plugin; return its path."""
     library = folder / "instruction_count.so"
-    source = HERE / "instruction_count.c"
+    source = HERE / "plugins" / "instruction_count.c"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
     return library
 

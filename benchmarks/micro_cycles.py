@@ -3,7 +3,7 @@
 python -m benchmarks micro_cycles [--model kws_ref_model ...] [--json OUT]
 
 The bench firmware runs in QEMU under a plugin that counts how often each instruction ran, and what
-the flash's buffers lacked (cycle_count.c).  Each instruction takes what Arm's technical reference
+the flash's buffers lacked (plugins/cycle_count.c).  Each takes what Arm's technical reference
 manual says (DDI 0439, table 3-1): loads two cycles, one behind another load or store; a taken
 branch refills the pipeline; products one.  A line that the flash's buffers lack costs five wait
 states, as on an STM32L4R5 at 120 MHz.  It is an estimate: no bus has another master, and the
@@ -110,7 +110,8 @@ def estimate(elf: Path, folder: Path) -> dict[str, float]:
     """Return the instructions and the estimated cycles of the first inference of an image."""
     plugin, out = folder / "cycle_count.so", folder / "counts"
     subprocess.run(
-        ["cc", "-O2", "-shared", "-fPIC", "-o", plugin, HERE / "cycle_count.c"], check=True
+        ["cc", "-O2", "-shared", "-fPIC", "-o", plugin, HERE / "plugins" / "cycle_count.c"],
+        check=True,
     )
     marks = [f"{address_of(elf, name):x}" for name in ("bench_begin", "bench_end")]
     options = f"begin={marks[0]},end={marks[1]},out={out},flash={FLASH_END:x}"

@@ -94,14 +94,23 @@ def nesting(root: Node, below: Callable[[Any], Sequence[Any]] = children) -> int
 
 
 def _kept_depth(root: Node) -> int:
-    for node in post_order_by([root], _without_depth):
+    """Every pass asks this of what it is given, most of which is new: so no generic walk here."""
+    stack: list[Node] = [root]
+    while stack:
+        node = stack[-1]
+        waits, depth = len(stack), 0
         if not hasattr(node, "_depth"):
-            keep_depth(node, 1 + max((c._depth for c in children(node)), default=0))
+            for child in children(node):
+                below = getattr(child, "_depth", None)
+                if below is None and child.INNER:
+                    stack.append(child)
+                elif (below or 1) > depth:
+                    depth = below or 1
+            if len(stack) > waits:
+                continue  # again, once these are known
+            keep_depth(node, 1 + depth)
+        stack.pop()
     return root._depth
-
-
-def _without_depth(node: Node) -> tuple[Node, ...]:
-    return () if hasattr(node, "_depth") else children(node)
 
 
 def map_children(node: Node, function: Callable[[Node], Node]) -> Any:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 import slipway as tvm
 from slipway import relay, te, topi
@@ -183,3 +184,38 @@ def test_simulated_quantisation_of_tensors_chooses_its_dtype_when_it_runs():
     for bad in (relay.var("many", shape=(2,), dtype="int32"), relay.const(1.0)):
         with pytest.raises(TypeInferenceError, match="a dtype is a name or one integer"):
             Q.simulated_quantize(relay.var("y", shape=(2,)), 0.5, np.int32(0), out_dtype=bad)
+
+
+@pytest.mark.parametrize(
+    ("data_layout", "kernel_layout"),
+    [("NHWC", "HWOI"), ("NHWC", "HWIO"), ("NCHW", "HWIO"), ("NHWC", "OIHW"), ("NHWC", "OHWI")],
+)
+def test_transposed_convolutions_in_other_layouts(data_layout, kernel_layout):
+    rng = np.random.default_rng(0)
+    images, kernel = rng.integers(0, 9, (2, 3, 5, 6)), rng.integers(0, 9, (3, 4, 3, 2))
+    want = torch.nn.functional.conv_transpose2d(
+        torch.tensor(images, dtype=torch.float64) - 2, torch.tensor(kernel, dtype=torch.float64),
+        stride=2, padding=1, output_padding=1,
+    ).numpy()  # fmt: skip
+
+    def placed(array, letters, layout):
+        letters = "OIHW" if layout == "OIHW" else letters  # the classic name of IOHW
+        return np.ascontiguousarray(array.transpose([letters.index(axis) for axis in layout]))
+
+    x = placed(images, "NCHW", data_layout).astype("uint8")
+    w = placed(kernel, "IOHW", kernel_layout).astype("uint8")
+    data, weight = relay.var("data", shape=x.shape, dtype="uint8"), relay.const(w)
+    zero, one = relay.const(0, "int32"), relay.const(1.0)
+    made = relay.qnn.op.conv2d_transpose(
+        data, weight, relay.const(2, "int32"), zero, one, one, strides=(2, 2), padding=(1, 1),
+        output_padding=(1, 1), channels=4, kernel_size=(3, 2), data_layout=data_layout,
+        kernel_layout=kernel_layout,
+    )  # fmt: skip
+    got = interpret(relay.Function([data], made), x)
+    np.testing.assert_array_equal(got, placed(want, "NCHW", data_layout))
+
+
+def test_a_layout_of_other_letters_is_refused():
+    data, weight = relay.var("data", shape=(1, 4, 4, 3)), relay.var("weight", shape=(3, 2, 2, 2))
+    with pytest.raises(TypeInferenceError, match=r"kernel_layout.*'HWIX'.*letters IOHW"):
+        relay.nn.conv2d_transpose(data, weight, kernel_layout="HWIX", data_layout="NHWC")

@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway.ir import ops
 from slipway.ir.node import node
+from slipway.relay import op_registry
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import (
@@ -180,6 +181,15 @@ def _check_named(
         raise BadArgument("kernel_size", f"is {kernel_size}, but the kernel's is {size}")
 
 
+def _ordered(argument: str, value: Any, layout: str, wanted: str) -> Any:
+    """Return a tensor with its axes in another order."""
+    if layout == wanted:
+        return value
+    if sorted(layout) != sorted(wanted):
+        raise BadArgument(argument, f"is {layout!r}; it orders the letters {wanted}")
+    return op_registry.make("transpose")(value, tuple(layout.index(axis) for axis in wanted))
+
+
 def _implied(
     attrs: ConvTransposeAttrs, data: TensorType, weight: Type | None
 ) -> Sequence[Type | None]:
@@ -219,13 +229,13 @@ def _register(count: int) -> OpDefinition:
         output_padding: Any = 0,
         out_dtype: str = "",
     ) -> Call:
-        if data_layout != "NC" + SPATIAL[count] or kernel_layout[:2] not in ("IO", "OI"):
-            raise BadArgument(
-                "data_layout", f"is {data_layout!r} with kernels {kernel_layout!r}; transpose first"
-            )
         if out_layout not in ("", data_layout):
             raise BadArgument("out_layout", f"is {out_layout!r}; use layout_transform after it")
+        plain = "NC" + SPATIAL[count]
+        data = _ordered("data_layout", data, data_layout, plain)
         weight = as_expr(weight)
+        if kernel_layout != "OI" + SPATIAL[count]:  # the classic name of the same order
+            weight = _ordered("kernel_layout", weight, kernel_layout, "IO" + SPATIAL[count])
         if weight.type is not None:
             _check_named(weight.tensor_type.shape, channels, kernel_size, groups)
         attrs = ConvTransposeAttrs(
@@ -238,7 +248,7 @@ def _register(count: int) -> OpDefinition:
             None if channels is None else int(channels),
             None if kernel_size is None else as_tuple(kernel_size, count, "kernel_size"),
         )
-        return definition(data, weight, attrs=attrs)
+        return _ordered("out_layout", definition(data, weight, attrs=attrs), plain, data_layout)
 
     make.__name__, make.__doc__ = f"conv{count}d_transpose", definition.doc
     ones, twos = (1,) * count, (2,) * count
