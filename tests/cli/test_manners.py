@@ -20,7 +20,8 @@ from slipway.toolchain.elf import ElfFile
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 PRINTING = (
-    "bisect", "bundle", "check", "compare", "compile", "device-server", "doctor", "fit", "profile",
+    "bisect", "bundle", "check", "compare", "compile", "device-server", "doctor", "explain", "fit",
+    "profile",
     "quantize",
     "report", "rpc-query", "run", "size", "targets", "tune", "validate",
 )  # fmt: skip
