@@ -47,6 +47,8 @@ def test_a_failure_is_the_compilers_own_words(tmp_path):
 def test_a_missing_compiler_says_what_to_do(tmp_path):
     with pytest.raises(ToolchainError, match=r"'no-such-gcc' is not on this machine.*apt-get"):
         cc.create_shared(tmp_path / "x.so", [], cc="no-such-gcc")
+    with pytest.raises(ToolchainError, match="apt-get install gcc-m68k-linux-gnu"):
+        cc.create_shared(tmp_path / "x.so", [], cc="/no/such/m68k-linux-gnu-gcc")
 
 
 def test_ndk_compiler_comes_from_the_environment(monkeypatch, tmp_path):

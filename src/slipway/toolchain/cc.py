@@ -105,9 +105,11 @@ def run_compiler(cc: str | None, arguments: Sequence[str], cwd: PathLike | None 
     compiler = cc or get_cc()
     if compiler is None or shutil.which(compiler) is None:
         wanted = repr(cc) if cc else "a C compiler (cc, gcc or clang)"
+        triple = Path(cc or "").name.removesuffix("-gcc").removesuffix("-g++")
+        package = f"gcc-{triple}" if triple.count("-") >= 2 else "gcc"
         raise ToolchainError(
-            f"{wanted} is not on this machine. Install it (Debian: apt-get install gcc), or leave "
-            "`cc` out: Slipway links with its own linker."
+            f"{wanted} is not on this machine. Install it (Debian: apt-get install {package}), or "
+            "leave `cc` out: Slipway links with its own linker."
         )
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True, cwd=cwd)
     if done.returncode != 0:

@@ -174,7 +174,9 @@ class ModelSession:
         if path not in self._models:
             self._session.upload(str(path))
             library = self._session.load_module(path.name)
-            devices = self._devices[path] = ModelDevices(metadata_of(path), self._session)
+            # A .wasm file is read by who runs it, and has one kind of device.
+            about = {} if path.suffix == ".wasm" else metadata_of(path)
+            devices = self._devices[path] = ModelDevices(about, self._session)
             model = GraphModule(library["default"](*devices.each))
             for name, value in self._inputs.items():
                 model.set_input(name, value)
