@@ -12,7 +12,7 @@ from watched import run_watched, watched_driver
 
 import slipway as tvm
 from slipway import rpc
-from slipway.errors import RPCError
+from slipway.errors import DeviceError, RPCError
 
 LOST = "the device is lost, with what was in its memory; arrays of the host are not"
 FULL = "its memory is full: delete arrays"
@@ -163,3 +163,62 @@ def test_a_driver_without_devices_says_who_may_know_more(kind, environment):
         capture_output=True, timeout=250,
     )  # fmt: skip
     assert "its driver has no device (clinfo may say why" in done.stdout
+
+
+FILLED = """
+import resource
+import numpy as np
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.errors import SlipwayError
+
+device = tvm.device(KIND, 0)
+x = relay.var("x", shape=(4, 512, 512))
+y = x
+for _ in range(3):
+    y = relay.nn.relu(relay.nn.batch_matmul(y, y, transpose_b=False))
+module = tvm.IRModule.from_expr(relay.Function([x], y))
+library = relay.build(module, tvm.target.Target(KIND, host="llvm"))
+first = graph_executor.GraphModule(library["default"](tvm.device(KIND, 0)))
+first.run(x=np.zeros((4, 512, 512), "float32"))
+here = np.arange(8, dtype="float32")
+there = tvm.nd.array(here, device)
+large = tvm.nd.array(np.ones(1 << 20, "float32"), device)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+held, messages = [], []
+resource.setrlimit(resource.RLIMIT_AS, (used + (96 << 20),) * 2)
+for make in (lambda: held.append(large.copyto(device)),
+             lambda: held.append(graph_executor.GraphModule(library["default"](device)))):
+    try:
+        for _ in range(200):
+            make()
+    except (SlipwayError, MemoryError) as error:
+        messages.append(str(error))
+    np.testing.assert_array_equal(there.numpy(), here)
+assert len(messages) == 2, messages
+assert all("bytes" in text and ("full" in text or "release" in text) for text in messages), messages
+del held
+np.testing.assert_array_equal(tvm.nd.array(here, device).numpy(), here)
+print("goes on")
+"""
+
+
+@pytest.mark.parametrize("kind", ["opencl", "vulkan"])
+def test_a_process_whose_memory_is_full_is_told_and_goes_on(kind):
+    """PoCL ended the process, when a kernel or a copy first used memory that was not there."""
+    if not tvm.device(kind, 0).exist:
+        pytest.skip(f"no {kind} device")
+    program = FILLED.replace("KIND", repr(kind))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "goes on" in done.stdout
+
+
+def test_a_tensor_of_more_bytes_than_there_are_addresses_is_an_error():
+    if not tvm.opencl(0).exist:
+        pytest.skip("no OpenCL device")
+    with pytest.raises(DeviceError, match="more bytes than an address counts"):
+        tvm.nd.empty((1 << 62,), "float32", tvm.opencl(0))

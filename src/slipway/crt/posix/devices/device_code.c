@@ -478,8 +478,12 @@ int slw_packed_device_empty(void *handle, const TVMFFIAny *args, int32_t num_arg
   if (status != SLW_OK) {
     return (slw_error_message()[0] != '\0')
                ? -1
-               : slw_error_setf("DeviceError", "no tensor can be made there: %s",
-                                slw_status_text(status));
+               : slw_error_setf("DeviceError",
+                                "no tensor of that shape can be made on a device: %s",
+                                (status == SLW_ERROR_ARGUMENT)
+                                    ? "a size is negative, there are more bytes than an address counts, or its "
+                                      "kind of device is none of this runtime"
+                                    : slw_status_text(status));
   }
   memset(result, 0, sizeof *result);
   result->type_index = kTVMFFITensor;

@@ -154,6 +154,7 @@ typedef struct {
   int has_times; /* of what its own queue is given */
   char name[128];
   size_t base_alignment; /* bytes: where a part of an allocation may begin */
+  cl_bits memory;        /* flags of its allocations */
 } slw_opencl_device;
 
 extern slw_device_driver slw_opencl;

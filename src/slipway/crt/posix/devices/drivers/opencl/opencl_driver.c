@@ -49,6 +49,8 @@ static void list_kind(cl_object platform, cl_bits kind, int32_t *num_devices) {
                                NULL);
     (void)slw_cl.GetDeviceInfo(found[i], CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
     device->base_alignment = (bits >= 8U) ? bits / 8U : 1U;
+    /* PoCL takes memory of its own at the first use, and ends the process where there is none. */
+    device->memory = CL_MEM_READ_WRITE | ((kind == CL_DEVICE_TYPE_CPU) ? CL_MEM_ALLOC_HOST_PTR : 0U);
     ++*num_devices;
   }
 }

@@ -67,7 +67,7 @@ slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
                          (int)device_id, device->name, size_bytes, (unsigned long long)most);
     return SLW_ERROR_MEMORY;
   }
-  buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
+  buffer = slw_cl.CreateBuffer(device->context, device->memory,
                                (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
   return enter(device_id, buffer, size_bytes, code, 0, 0, out);
 }
@@ -102,7 +102,7 @@ slw_status slw_opencl_alloc_image(int32_t device_id, size_t width, size_t height
   desc.type = CL_MEM_OBJECT_IMAGE2D;
   desc.width = width;
   desc.height = height;
-  image = slw_cl.CreateImage(device->context, CL_MEM_READ_WRITE, &format, &desc, NULL, &code);
+  image = slw_cl.CreateImage(device->context, device->memory, &format, &desc, NULL, &code);
   return enter(device_id, image, row_bytes * height, code, width, row_bytes, out);
 }
 
