@@ -115,7 +115,7 @@ class _Partition:
     def checked_once(self, node: S.For) -> S.For:
         """Return the loop with one body for steps in which all conditions hold, one for others."""
         checks = self._checks(node)
-        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node  # type: ignore[no-any-return]
+        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node
 
     def _checks(self, node: S.For) -> Checks:
         """Return the conditions inside a loop that it can ask for once in a step."""
