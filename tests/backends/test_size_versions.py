@@ -14,13 +14,14 @@ from slipway.backends.cpu.tile import fma
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.size_versions import _parts, in_versions, size_versions, sized_knobs
 from slipway.backends.ways import ways_of
-from slipway.compiler.kernels import lower_kernel
+from slipway.compiler.kernels import _lowered, lower_kernel
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import BufferLoad, SizeVar
 from slipway.ir.interpreter.interpret import run as run_loops
 from slipway.ir.ops import const
 from slipway.ir.stmt import Evaluate, For, IfThenElse, SeqStmt
 from slipway.ir.visit import substitute, walk
+from slipway.relay.analysis.flat_positions import flat_positions
 from slipway.relay.dims import Dim, SymbolDim
 from slipway.relay.interpret import interpret
 from slipway.transform.graph.fuse_ops import fuse_ops
@@ -312,3 +313,51 @@ def test_a_block_of_tiles_pads_its_own_rows():
         assert pads
         rows = min(entry.knobs.block_rows, 16)
         assert max(pads) <= 4 * rows + 2
+
+
+def pointwise(height, width, image=True):
+    """A convolution of one tap, a residual of the same image (or one for all), and an epilogue."""
+    data = relay.var("x", shape=(2, 2, height, width, 8))
+    weight = relay.var("weight", shape=(3, 2, 1, 1, 8, 8))
+    size = (height, width) if image else (1, 1)
+    residual = relay.var("residual", shape=(2, 3, *size, 8))
+    made = relay.op.nn.contrib_conv2d_nchwc(data, weight, padding=0, data_layout="NCHW8c")
+    return kernel(relay.nn.relu(made + residual))
+
+
+@pytest.mark.parametrize("image", [True, False])
+@pytest.mark.parametrize(("height", "width"), [(Dim("h", 1, 9), Dim("w", 1, 9)), (3, Dim("w", 1))])
+def test_a_convolution_of_one_tap_has_versions_by_its_number_of_positions(height, width, image):
+    function = pointwise(height, width, image)
+    requested = []
+
+    def lowered(part, made):
+        requested.append(part)
+        return _lowered("f", part, made, target=TARGET)
+
+    loops = in_versions(function, TARGET, lowered)
+    assert len(requested) <= 7
+    assert all(part.params[0].checked_type.shape[2] == 1 for part in requested)
+    assert [b.shape for _, b in loops.buffer_map] == [
+        b.shape for _, b in lower_kernel("f", function, TARGET).buffer_map
+    ]
+    rng = np.random.default_rng(2)
+    for h, w in ((1, 1), (2, 3), (9, 1), (5, 7), (9, 9)) if height != 3 else ((3, 1), (3, 20)):
+        shapes = ((2, 2, h, w, 8), (3, 2, 1, 1, 8, 8), (2, 3, *((h, w) if image else (1, 1)), 8))
+        inputs = [rng.standard_normal(shape).astype("float32") for shape in shapes]
+        out = np.full((2, 3, h, w, 8), np.nan, np.float32)
+        run_loops(loops, *inputs, out)
+        np.testing.assert_allclose(out, interpret(function, *inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_only_images_that_no_window_reads_are_flat():
+    h, w = Dim("h", 1, 9), Dim("w", 1, 9)
+    assert flat_positions(pointwise(h, w)) is not None
+    assert flat_positions(pointwise(4, 5)) is None
+    data, weight = relay.var("x", shape=(1, 1, h, w, 8)), relay.var("k", shape=(1, 1, 3, 3, 8, 8))
+    window = relay.op.nn.contrib_conv2d_nchwc(data, weight, padding=1, data_layout="NCHW8c")
+    assert flat_positions(kernel(window)) is None
+    weight = relay.var("k", shape=(1, 1, 1, 1, 8, 8))
+    made = relay.op.nn.contrib_conv2d_nchwc(data, weight, padding=0, data_layout="NCHW8c")
+    columns = relay.var("columns", shape=(1, 1, 1, w, 8))  # one for each column of the image
+    assert flat_positions(kernel(relay.nn.relu(made + columns))) is None

@@ -17,6 +17,9 @@ two ways (`op_registry.Ways`) has a kernel for each, which may have versions:
 
     a convolution of h by w   ->   if 9 * h * w < 36 * ceil(h / 4) * ceil(w / 4) + 40: directly
                                    else: by Winograd's algorithm
+
+One of one tap, whose positions have nothing to do with each other, has versions by their number
+(`flat_positions`).
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import substitute, walk
 from slipway.relay import op_registry
+from slipway.relay.analysis.flat_positions import flat_positions
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Function
 from slipway.relay.narrowed import narrowed
@@ -49,6 +53,10 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 CUTS = (2, 3, 4, 5, 6, 7, 8, 16, 32)  # where parts begin; the last is more rows than any tile has
+IMAGE_CUTS = (2, 4, 8, 32)  # of images without a product for each tap: what a last tile repeats
+FLAT_CUTS = (2, 4, 8, 12, 16, 32)  # of positions that lie in one row
+SMALL_CUTS = (2, 3, 4, 5, 6)  # of a way that computes small images only
+_LIGHT = ("nn.contrib_depthwise", "nn.max_pool", "nn.avg_pool")
 
 
 def _sizes_in(condition: E.PrimExpr) -> list[E.Var]:
@@ -91,15 +99,20 @@ def size_versions(function: Function, target: Target) -> tuple[E.Var, list[Versi
 
 
 def _size_versions(
-    function: Function, target: Target, whole: ScheduledKernel, variables: Sequence[E.Var]
+    function: Function,
+    target: Target,
+    whole: ScheduledKernel,
+    variables: Sequence[E.Var],
+    cuts: Sequence[int] = (),
 ) -> tuple[E.Var, list[Version]] | None:
     if op_registry.get(whole.anchor).pattern <= OpPattern.INJECTIVE:
         return None
     table = _table(whole, variables)
+    cuts = cuts or (IMAGE_CUTS if whole.anchor.startswith(_LIGHT) else CUTS)
     for variable in variables:
         dim = SymbolDim(variable)
         every = Version(dim.low, dim.high, variable, function, whole, table)
-        found = _versions(every, target, variable)
+        found = _versions(every, target, variable, cuts)
         if len(found) > 1:
             return variable, found
     return None
@@ -116,10 +129,12 @@ def _variables(function: Function) -> list[E.Var]:
     return list(found)
 
 
-def _versions(every: Version, target: Target, variable: E.Var) -> list[Version]:
+def _versions(
+    every: Version, target: Target, variable: E.Var, cuts: Sequence[int]
+) -> list[Version]:
     """Return the versions that the parts of a range need; `every` is that of the whole range."""
     function = every.function
-    parts = _parts(every.low, every.high)
+    parts = _parts(every.low, every.high, cuts)
     ends = {part: _version(function, target, variable, *part) for part in (parts[0], parts[-1])}
     first, last = ends[parts[0]], ends[parts[-1]]
     # Tiles grow with a size: what is alike at both ends is so between them.
@@ -137,12 +152,12 @@ def _versions(every: Version, target: Target, variable: E.Var) -> list[Version]:
     return found
 
 
-def _parts(low: int, high: int | None) -> list[tuple[int, int | None]]:
-    """Return the parts of a range, cut at `CUTS` and before its upper end where that is small."""
-    cuts = [cut for cut in CUTS if cut > low and (high is None or cut < high)]
-    if high is not None and low < high <= CUTS[-1]:
-        cuts.append(high)
-    starts = [low, *cuts]
+def _parts(low: int, high: int | None, cuts: Sequence[int] = CUTS) -> list[tuple[int, int | None]]:
+    """Return the parts of a range, cut at `cuts`, and at `CUTS` before an upper end as small."""
+    inside = [cut for cut in cuts if cut > low and (high is None or cut <= high)]
+    if cuts is CUTS and high is not None and low < high <= CUTS[-1] and high not in inside:
+        inside.append(high)
+    starts = [low, *inside]
     return [*((a, b - 1) for a, b in pairwise(starts)), (starts[-1], high)]
 
 
@@ -173,14 +188,22 @@ def in_versions(function: Function, target: Target, lowered: Lowering) -> PrimFu
     if found is not None and isinstance(found.condition, E.IntImm):
         return in_versions(found.one if found.condition.value else found.other, target, lowered)
     if found is not None and set(_variables(function)).issuperset(_sizes_in(found.condition)):
-        one, other = (in_versions(f, target, lowered) for f in (found.one, found.other))
+        one = _in_parts(found.one, target, lowered, SMALL_CUTS)
+        other = in_versions(found.other, target, lowered)
         frame = _frame(other, function)
         bodies = [_moved(f, frame, {}) for f in (one, other)]
         return frame.with_body(S.IfThenElse(found.condition, *bodies))
-    return _in_parts(function, target, lowered)
+    flat = flat_positions(function)
+    if flat is None:
+        return _in_parts(function, target, lowered)
+    made = _in_parts(flat.function, target, lowered, FLAT_CUTS)
+    frame = _frame(made, function)
+    return frame.with_body(S.LetStmt(flat.count, flat.formula, _moved(made, frame, {})))
 
 
-def _in_parts(function: Function, target: Target, lowered: Lowering) -> PrimFunc:
+def _in_parts(
+    function: Function, target: Target, lowered: Lowering, cuts: Sequence[int] = ()
+) -> PrimFunc:
     whole = schedule_primitive(function, target)
     if any(bodies_of(expr) for expr in post_order(function.body)):
         return lowered(function, whole)  # the kernels inside have versions of their own
@@ -190,7 +213,7 @@ def _in_parts(function: Function, target: Target, lowered: Lowering) -> PrimFunc
     table = _table(whole, variables)
     if len(table) > 1:
         return _cheapest_of(table, function, target, lowered)
-    found = _size_versions(function, target, whole, variables)
+    found = _size_versions(function, target, whole, variables, cuts)
     if found is None:
         return lowered(function, whole)
     variable, versions = found

@@ -19,6 +19,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, choose_tile, fma
 from slipway.backends.stages import inline_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.analysis.flat_positions import is_pointwise
 from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.ops.packed.blocked_conv import input_channel
 from slipway.relay.ops.tensor.tensors import value_of
@@ -32,8 +33,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
-    is_one = prod(kernel.shape[2:-2]) == attrs.groups == prod(attrs.strides) == 1
-    return is_one and not any(attrs.padding) and any(map(is_open, data.shape[2:-1]))
+    return is_pointwise(attrs, kernel) and any(map(is_open, data.shape[2:-1]))
 
 
 def _default(problem: Problem) -> Tile:
@@ -48,6 +48,11 @@ def _space(problem: Problem) -> Space:
     return {"rows": range(1, max(1, smallest) + 1), "vectors": (_default(problem).vectors,)}
 
 
+def _wide(size: Sequence[Any]) -> list[int]:
+    """Return the axes of an image that have more than one position."""
+    return [axis for axis, extent in enumerate(size) if is_open(extent) or extent != 1]
+
+
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """The convolution with the positions of an image as one axis."""
     (data, kernel), (out,) = inputs, problem.out_types
@@ -57,13 +62,16 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     lane = te.reduce_axis((0, block), name="ic")
     taps = [0] * len(window)
 
+    wide = _wide(size)
+
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
-        at: list[Any] = []
-        for extent in map(value_of, reversed(size[1:])):
-            at.append(te.floormod(p, extent))
-            p = te.floordiv(p, extent)
+        at: list[Any] = [0] * len(size)
+        for axis in reversed(wide[1:]):
+            extent = value_of(size[axis])
+            at[axis], p = te.floormod(p, extent), te.floordiv(p, extent)
+        at[wide[0]] = p
         c, i = input_channel(data, kernel, chunk, lane)
-        value = data(b, c, p, *reversed(at), i).astype(out.dtype)
+        value = data(b, c, *at, i).astype(out.dtype)
         return te.sum(
             value * kernel(o, chunk, *taps, lane, ob).astype(out.dtype), axis=[chunk, lane]
         )
@@ -72,9 +80,9 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
     def spread(b: Any, o: Any, *rest: Any) -> Any:
         *at, ob = rest
-        position = at[0]
-        for x, extent in zip(at[1:], map(value_of, size[1:]), strict=True):
-            position = position * extent + x
+        position = at[wide[0]]
+        for axis in wide[1:]:
+            position = position * value_of(size[axis]) + at[axis]
         return flat(b, o, position, ob)
 
     return [te.compute(out.shape, spread, name="conv_NCHWc", tag="injective")]
@@ -103,10 +111,12 @@ def schedule_open_positions(
     stage: Any = schedule[output]
     n, oc, *position, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
-    tiles, p_inner = stage.split(stage.fuse(*position), factor=tile.rows, tail="shift")
+    lines = [position[axis] for axis in _wide(shape_of(output)[2:-1])]
+    tiles, p_inner = stage.split(stage.fuse(*lines), factor=tile.rows, tail="shift")
     p_part, p_outer = stage.split(tiles, factor=max(1, part // tile.rows))
-    register_tile(stage, [n, p_part, oc_outer, p_outer], [oc_inner, p_inner], ob)
-    task = stage.fuse(n, p_part, oc_outer)
+    single = [axis for axis in position if axis not in lines]
+    register_tile(stage, [n, *single, p_part, oc_outer, p_outer], [oc_inner, p_inner], ob)
+    task = stage.fuse(n, *single, p_part, oc_outer)
     if worth_sharing(usual(positions) * prod(shape_of(kernel)), target):
         stage.parallel(task)
 
