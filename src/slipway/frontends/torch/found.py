@@ -174,8 +174,8 @@ def bincount(node: NodeView) -> Any:
     # One beyond the most takes what is too large, which the count then refuses.
     room = relay.zeros((most + 1,), dtype)
     sums = relay.scatter_elements(room, relay.minimum(x, const(np.int64(most))), added, 0, "add")
-    least = const(np.array([node.arg("minlength", 0)], np.int64))
-    count = relay.maximum(relay.add(relay.max(x, keepdims=True), const(np.int64(1))), least)
+    smallest = const(np.array([node.arg("minlength", 0)], np.int64))
+    count = relay.maximum(relay.add(relay.max(x, keepdims=True), const(np.int64(1))), smallest)
     return _sized(relay.strided_slice(sums, [0], [most]), count, size)
 
 

@@ -324,8 +324,8 @@ def _is_narrower(torch: Any, program: Any, dynamic: Any) -> bool:
     """Return whether torch exported for fewer sizes than it was told, which of some it does."""
     if dynamic is None:
         return False
-    asked = torch.utils._pytree.tree_leaves(dynamic, is_leaf=_is_axes)
-    for value, axes in zip(user_inputs(program).values(), asked, strict=False):
+    wanted = torch.utils._pytree.tree_leaves(dynamic, is_leaf=_is_axes)
+    for value, axes in zip(user_inputs(program).values(), wanted, strict=False):
         for axis, dim in axes.items():
             root = getattr(dim, "root", dim)
             expr = getattr(getattr(value.shape[axis], "node", None), "expr", None)
