@@ -148,3 +148,22 @@ def test_inputs_of_a_module_that_takes_any_number():
         x = [torch.rand(size, 3), torch.rand(size, 3)]
         found = model({"a": x[0].numpy(), "b": x[1].numpy()})
         assert_same([np.asarray(found)], expected(Sum(), x))
+
+
+def test_ranges_that_torch_makes_smaller_without_a_word():
+    """An image of one patch: torch exports for two and more, and says nothing."""
+
+    class Patches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patch = nn.Conv2d(3, 4, 8, 8)
+
+        def forward(self, x):
+            y = self.patch(x).flatten(2)
+            return torch.softmax(y.transpose(1, 2) @ y, -1)
+
+    module = Patches().eval()
+    model = slipway.compile(module, shapes={"x": (1, 3, 8 * Dim("h", 1, 4), 8 * Dim("w", 1, 4))})
+    for height, width in ((8, 8), (8, 32), (32, 24)):
+        x = torch.rand(1, 3, height, width)
+        assert_same([np.asarray(model(x.numpy()))], expected(module, [x]))

@@ -241,3 +241,30 @@ def test_repeats_that_nothing_bounds_are_refused():
     program = torch.export.export(Unbounded(), (torch.rand(3, 2), torch.tensor([1, 2, 0])))
     with pytest.raises(ModelError, match=r"nothing bounds .*torch\._check"):
         relay.frontend.from_pytorch(program)
+
+
+class Counted(torch.nn.Module):
+    """How often each number is there, and the sums of weights."""
+
+    def forward(self, x, weights):
+        often, sums = torch.bincount(x, minlength=4), torch.bincount(x, weights)
+        torch._check(often.shape[0] <= 9)
+        torch._check(sums.shape[0] <= 9)
+        return often * 2, sums.cumsum(0)
+
+
+def test_how_often_numbers_are_there():
+    draws = [(torch.tensor(x), torch.rand(5)) for x in ([1, 2, 2, 0, 3], [0] * 5, [8, 1, 1, 0, 7])]
+    compare(Counted(), draws)
+
+
+class Cut(torch.nn.Module):
+    """The first entries, as many as a tensor says: beyond the end, and from the back."""
+
+    def forward(self, x, length):
+        return x[0:length] * 2, x[:, 0:length].sum(1)
+
+
+def test_slices_to_a_number_of_the_data():
+    x = torch.rand(6, 3)
+    compare(Cut(), [(x, torch.tensor(n)) for n in (2, 0, 3, 9, -2, -9)])

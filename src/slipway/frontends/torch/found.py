@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BRINGING = (
     "nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave", "_unique2",
-    "unique_consecutive", "unique_dim", "where",
+    "unique_consecutive", "unique_dim", "where", "bincount", "slice",
 )  # fmt: skip
 READING = ("_local_scalar_dense", "item")
 
@@ -156,6 +156,27 @@ def repeated(node: NodeView, times: Expr) -> Any:
     # An entry comes after those whose repeats end at its position or before.
     passed = relay.less_equal(relay.reshape(ends, (1, entries)), relay.reshape(position, (-1, 1)))
     return relay.take(x, relay.sum(cast(passed, "int64"), 1), axis, mode="fast")
+
+
+@converter("bincount")
+def bincount(node: NodeView) -> Any:
+    """How often each number is there, or the sum of its weights, from 0 to the largest."""
+    x, size = cast(node.input(), "int64"), node.out.shape[0]
+    most = size.high if isinstance(size, SymbolDim) else size
+    if most is None:
+        raise node.unsupported(
+            f"nothing bounds the largest number ({size}): say so in the module, as in "
+            "torch._check(y.shape[0] <= 512)"
+        )
+    weights = node.optional("weights")
+    dtype = node.out.dtype
+    added = relay.ones(x.tensor_type.shape, dtype) if weights is None else cast(weights, dtype)
+    # One beyond the most takes what is too large, which the count then refuses.
+    room = relay.zeros((most + 1,), dtype)
+    sums = relay.scatter_elements(room, relay.minimum(x, const(np.int64(most))), added, 0, "add")
+    smallest = const(np.array([node.arg("minlength", 0)], np.int64))
+    count = relay.maximum(relay.add(relay.max(x, keepdims=True), const(np.int64(1))), smallest)
+    return _sized(relay.strided_slice(sums, [0], [most]), count, size)
 
 
 # -- numbers that a program reads from its tensors ---------------------------------------------

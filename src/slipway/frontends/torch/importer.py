@@ -421,8 +421,12 @@ class _Importer:
         """Return the sizes that a node brings: at most as many as one of its tensors has."""
         given = [n.meta.get("val") for n in node.all_input_nodes]
         rooms = [self.dims.most(v.shape) for v in given if hasattr(v, "shape")]
+        if "slice" in str(node.target):
+            shape = given[0].shape
+            rooms = [self.dims.most((shape[node.args[1] if len(node.args) > 1 else 0],))]
         known = [room for room in rooms if room is not None]
-        is_bounded = len(known) == len(rooms) and "repeat" not in str(node.target)
+        unbounded = any(kind in str(node.target) for kind in ("repeat", "bincount"))
+        is_bounded = len(known) == len(rooms) and not unbounded
         most = max(known, default=0) if is_bounded else None
         several = found if isinstance(found, (list, tuple)) else [found]
         sizes = [size for one in several for size in getattr(one, "shape", ())]

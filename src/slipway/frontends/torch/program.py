@@ -295,7 +295,9 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
         torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not ATen's core
         with _quiet(), _apart(torch):
             try:
-                return torch.export.export(module, examples, dynamic_shapes=dynamic, strict=False)
+                program = torch.export.export(
+                    module, examples, dynamic_shapes=dynamic, strict=False
+                )
             except Exception as error:
                 if UNPROVED not in str(error):
                     raise
@@ -303,6 +305,9 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
                 if program is None:
                     raise
                 return program
+            if _is_narrower(torch, program, dynamic):
+                return export_with_assertions(torch, module, examples, dynamic) or program
+            return program
     except ModelError:
         raise
     except Exception as error:
@@ -313,6 +318,26 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
         torch.backends.mha.set_fastpath_enabled(fast)
         for part in training:
             part.training = True
+
+
+def _is_narrower(torch: Any, program: Any, dynamic: Any) -> bool:
+    """Return whether torch exported for fewer sizes than it was told, which of some it does."""
+    if dynamic is None:
+        return False
+    wanted = torch.utils._pytree.tree_leaves(dynamic, is_leaf=_is_axes)
+    for value, axes in zip(user_inputs(program).values(), wanted, strict=False):
+        for axis, dim in axes.items():
+            root = getattr(dim, "root", dim)
+            expr = getattr(getattr(value.shape[axis], "node", None), "expr", None)
+            for symbol in getattr(expr, "free_symbols", ()):
+                bounds = program.range_constraints.get(symbol)
+                if bounds is not None and bounds.lower > root.min:
+                    return True
+    return False
+
+
+def _is_axes(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(axis, int) for axis in value)
 
 
 def _fixed(torch: Any, program: Any, inputs: Mapping[str, Any], infos: Sequence[Info]) -> Any:

@@ -13,6 +13,7 @@ from slipway.frontends.torch.converters import NodeView, converter
 from slipway.frontends.torch.found import repeated
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
+from slipway.relay.ops.build import length
 
 
 @converter("view", "_unsafe_view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze",
@@ -159,6 +160,8 @@ def slice_(node: NodeView) -> Any:
             # torch was told that it is at most the extent, which the types here do not know.
             count = relay.reshape(node.as_tensor(end, "int64"), (1,))
             return relay.sized(node.input(), count, end, axis)
+        if (start, step) == (0, 1) and end in node.numbers and node.out.shape[axis] != end:
+            return _cut_to(node, end, axis)
         if is_open(start) and start.high is not None and start.high < 0:  # from the back
             start = start + extent
     else:
@@ -166,6 +169,16 @@ def slice_(node: NodeView) -> Any:
     if (start, end, step) == (0, extent, 1):
         return node.input()
     return relay.strided_slice(node.input(), [start], [end], [step], axes=[axis])
+
+
+def _cut_to(node: NodeView, end: Any, axis: int) -> Any:
+    """Return the entries before a number that was read, which may be beyond, or from the back."""
+    last = length(node.input(), axis, "int64")
+    given = relay.reshape(node.as_tensor(end, "int64"), (1,))
+    zero = const(np.int64(0))
+    given = relay.where(relay.less(given, zero), relay.add(given, last), given)
+    count = relay.minimum(relay.maximum(given, zero), last)
+    return relay.sized(node.input(), count, node.out.shape[axis], axis)
 
 
 @converter("slice_scatter", "select_scatter")
