@@ -1,11 +1,6 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
-Names: bfloat16, compile_chains, compile_memory, compile_time, conformance, cpu, fuzz_graphs,
-fuzz_importers, fuzz_rpc, fuzz_rpc_client, gemm, gpu, gpu_models, gpu_nvidia, gpu_schedules,
-gpu_static, import_time, instructions, int8, llm, llm_error, memory, micro, micro_cycles,
-open_sizes, operators, quantization, quantized_forms, rpc, rpc_load, rpc_tvm, sweep,
-tflite_files, tuning, unseen, vectors, web, winograd_error.
-Each takes ``--help``.
+Without a name it lists them.  Each takes ``--help``.
 """
 
 import importlib

@@ -167,7 +167,10 @@ class Tvm:
     """
 
     def __init__(self, python: str) -> None:
-        self._command = [python or make_environment(), str(Path(__file__).with_name("rpc_tvm.py"))]
+        self._command = [
+            python or make_environment(),
+            str(Path(__file__).with_name("rpc_tvm_worker.py")),
+        ]
         self.rows: list[str] = []
         self.lost: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -219,8 +222,8 @@ class Tvm:
         except (TimeoutError, OSError) as error:
             self.close()
             print(
-                f"apache-tvm does not start: {error}; run benchmarks/rpc_tvm.py by itself to see "
-                "why",
+                f"apache-tvm does not start: {error}; "
+                "run benchmarks/rpc_tvm_worker.py by itself to see why",
                 file=sys.stderr,
             )
 

@@ -27,7 +27,9 @@ SHARED = {
         ),
         "of classic tuners",
     ),
-    **dict.fromkeys(("Builder", "Runner"), "classic meta_schedule's for scripts; the engine's"),
+    **dict.fromkeys(
+        ("Builder", "Database", "Runner"), "classic meta_schedule's for scripts; the engine's"
+    ),
     "TensorInfo": "classic meta_schedule.arg_info's; and a tensor of a GGUF file",
     "Mutator": "classic tir.stmt_functor.StmtMutator's base; and classic meta_schedule.mutator's",
     # One role in several places.

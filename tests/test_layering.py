@@ -282,7 +282,7 @@ def test_facades_alone_look_names_up():
     }  # fmt: skip
     assert users - tabled - late == {
         "slipway.classic.modules", "slipway.relay.backend", "slipway.relay.nn", "slipway.relay.op",
-        "slipway.rpc",
+        "slipway.rpc", "slipway.topi.by_processor",
     }  # fmt: skip  # their own modules only
 
 
@@ -403,6 +403,7 @@ LATE_MODULES = {
         "slipway.toolchain.web_runtime",
     ): "most targets are no WebAssembly",
     ("slipway.transform.loop.pipeline", "slipway.blocks.thread_reduction"): "of blocks are few",
+    ("slipway.deploy.model", "html"): "only a notebook shows a model",
     ("slipway.deploy.model", "slipway.compiler"): "most models only run",
     ("slipway.deploy.model", "slipway.deploy.device"): "the same",
     ("slipway.deploy.model", "slipway.inspect"): "the same",
@@ -410,6 +411,8 @@ LATE_MODULES = {
     ("slipway.deploy.model_file", "slipway.relay"): "what is loaded needs no importer",
     ("slipway.deploy.progress", "slipway.cli.console"): "needs the extra cli, at a terminal only",
     ("slipway.deploy.reference", "slipway.frontends.onnx"): "for checks of ONNX models only",
+    ("slipway.errors", "difflib"): "only a misspelt name asks",
+    ("slipway.errors", "sysconfig"): "only an error asks",
     ("slipway.lazy", "slipway.classic.names"): "only a misspelt name asks",
     ("slipway.micro.device_rpc", "slipway.micro.image_parts"): "a board needs no compiler",
     ("slipway.micro.model_library_format", "slipway.compiler"): "unpacking needs no compiler",
@@ -427,6 +430,10 @@ LATE_MODULES = {
         "slipway.runtime.packed_func",
         "slipway.runtime.libraries.library_functions",
     ): "few ask for them",
+    (
+        "slipway.transform.loop.lower_blocks",
+        "slipway.transform.loop.compact_buffers",
+    ): "kernels of models have no blocks",
 }
 
 

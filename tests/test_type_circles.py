@@ -34,9 +34,11 @@ PARTS_OF = {
     "slipway.meta_schedule.tune_context": (
         "slipway.meta_schedule.mutator",
         "slipway.meta_schedule.postproc",
+        "slipway.meta_schedule.rule",
         "slipway.meta_schedule.schedule_rule",
         "slipway.meta_schedule.search_strategy",
         "slipway.meta_schedule.space_generator",
+        "slipway.meta_schedule.thread_rules",
     ),
     "slipway.rpc.array": ("slipway.rpc.batch",),
     "slipway.rpc.client": (

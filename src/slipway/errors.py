@@ -31,10 +31,8 @@ A message says what was asked, what is wrong with the actual values, and what to
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
-import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -88,6 +86,10 @@ class CodegenError(SlipwayError):
 
 class ToolchainError(SlipwayError, RuntimeError):
     """A compiler, linker or emulator is missing or failed."""
+
+
+class DoesNotFitError(ToolchainError):
+    """Firmware that has more bytes than its board."""
 
 
 class ArtifactError(SlipwayError, RuntimeError):
@@ -198,6 +200,10 @@ class RPCConnectionError(RPCError, ConnectionError):
     """The device cannot be reached, or the link to it broke."""
 
 
+class RPCArgumentError(RPCError, ArgumentValueError):
+    """An address, a port or a kind of device that is none."""
+
+
 class RPCTimeoutError(RPCError, TimeoutError):
     """A deadline passed before the device answered."""
 
@@ -228,6 +234,8 @@ def register_error(func_name: Any = None, cls: type[BaseException] | None = None
 
 def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     """Return " Did you mean 'a' or 'b'?" for the nearest known words, or an empty string."""
+    import difflib
+
     matches = difflib.get_close_matches(word, list(known), n=limit, cutoff=0.6)
     if not matches:
         return ""
@@ -237,6 +245,12 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
 def reason_of(error: BaseException) -> str:
     """Return why something failed: of a system's error without its number and the file's name."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+
+
+def with_words(told: str, words: str) -> str:
+    """Return what went wrong, and behind it what a program said of it, where it said anything."""
+    words = words.strip()
+    return f"{told}:\n{words}" if words else f"{told}."
 
 
 def printable(words: str, kept: str = "") -> str:
@@ -312,9 +326,14 @@ def _wrong_call(
 
 
 _PACKAGE = Path(__file__).parent
-_LIBRARIES = tuple(
-    {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+
+
+@functools.cache
+def _libraries() -> frozenset[Path]:
+    import sysconfig
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return frozenset(Path(sysconfig.get_path(name)) for name in names)
 
 
 def passed_through_others(error: BaseException) -> bool:
@@ -326,7 +345,7 @@ def passed_through_others(error: BaseException) -> bool:
         path = Path(file)
         if file.startswith("<") or _PACKAGE in path.parents:
             continue
-        if not any(folder in path.parents for folder in _LIBRARIES):
+        if not any(folder in path.parents for folder in _libraries()):
             return True
     return False
 

@@ -84,11 +84,12 @@ tvm.build(te.create_schedule(b.op), [a, b], target="llvm")
         for name in loaded
         if name.startswith((*graphs, "slipway.codegen.c.", "importlib.metadata"))
     ]
-    # What brings a package of modules along for every kernel is seen here (225 since the analyzer
+    # What brings a package of modules along for every kernel is seen here (226 since the analyzer
     # and the emitter of parallel loops are several files, kernels may have two ways,
-    # arrays in files are a package, and kernels and static programs have a file more each).
+    # arrays in files are a package, kernels and static programs have a file more each, and
+    # buffers inside of loops are as large as their tile).
     own = [name for name in loaded if name.partition(".")[0] == "slipway"]
-    assert len(own) <= 225, f"{len(own)} modules for one kernel"
+    assert len(own) <= 226, f"{len(own)} modules for one kernel"
 
 
 def test_import_takes_less_than_300_ms():
@@ -136,5 +137,7 @@ def test_a_saved_model_is_loaded_and_called_without_a_compiler(tmp_path):
     floors = ("compiler", "relay", "te", "tir", "codegen", "backends", "rpc", "report", "micro")
     assert not [name for name in loaded if name.startswith(tuple(f"slipway.{f}" for f in floors))]
     assert not loaded & {"asyncio", "statistics", "numpy.typing", "llvmlite", "onnx"}
+    # tvm_ffi looks itself up with these, which took half of its import.
+    assert not loaded & {"importlib.metadata", "email", "concurrent.futures", "torch"}
     own = [name for name in loaded if name.partition(".")[0] == "slipway"]
     assert len(own) <= 52, f"{len(own)} modules for a model that is loaded"

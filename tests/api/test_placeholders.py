@@ -11,7 +11,7 @@ from slipway.errors import NotAvailableError
     "use",
     [
         lambda: autotvm.graph_tuner.BaseGraphTuner(None),
-        lambda: list(autotvm.FallbackContext),
+        lambda: list(autotvm.DispatchContext),
         lambda: (
             type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.DispatchContext})
         ),

@@ -130,13 +130,16 @@ def test_what_no_fact_touches_is_kept():
     assert an.linear(mine).key != stale.key
     assert an.bounds(mine) == (0, 30)
     assert an.linear(mine).terms.keys() != stale.terms.keys()
-    rounded = E.Cast("int32", E.Cast("float32", x) + Var("f", "float32"))
-    for expr in (mine, rounded):
+    real = Var("f", "float32")
+    rounded = E.Cast("int32", E.Cast("float32", x) + real)
+    for expr, other in ((mine, flag), (rounded, real)):
         before = an.linear(expr)
-        assert [a.variables for a in before.terms] == [{an.var_atom(x)}]
+        assert [a.variables for a in before.terms] == [{an.var_atom(x), an.var_atom(other)}]
         an.bind(x, 0, before.const + 40)
         assert an.linear(expr).terms.keys() != before.terms.keys()
-        assert [a.variables for a in an.linear(expr).terms] == [{an.var_atom(x)}]
+        assert [a.variables for a in an.linear(expr).terms] == [
+            {an.var_atom(x), an.var_atom(other)}
+        ]
         an.bind(x, 0, 30)
 
 
@@ -186,10 +189,10 @@ def test_the_variables_inside_of_what_arithmetic_does_not_look_into():
     f, flag = Var("f", "float32"), Var("flag", "bool")
     an.bind_value(n, x + y)
     for expr, inside in (
-        (TABLE[x * 2 + 1], {x}), (E.Select(flag, x, y), {x, y}), (E.Cast("int32", f), set()),
+        (TABLE[x * 2 + 1], {x}), (E.Select(flag, x, y), {flag, x, y}), (E.Cast("int32", f), {f}),
         (E.Call("int32", "bitwise_or", (n, number(4))), {x, y}), (TABLE[n], {x, y}),
         (E.Select(x < 3, TABLE[y], number(0)), {x, y}),
-        (E.Cast("int32", E.Cast("float32", x) + f), {x}),
+        (E.Cast("int32", E.Cast("float32", x) + f), {x, f}),
     ):  # fmt: skip
         (atom,) = an.linear(expr).terms
         assert atom.variables == {an.var_atom(v) for v in inside}, expr

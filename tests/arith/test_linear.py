@@ -133,8 +133,9 @@ def test_atoms_of_each_kind():
     an, x, y = Analyzer(), Var("x"), Var("y")
     atom = an.var_atom(x)
     assert (atom.kind, atom.pure, atom.variables, atom.expr) == ("var", True, {atom}, x)
-    (other,) = an.linear(E.Cast("int32", Var("f", "float32"))).terms
-    assert (other.kind, other.pure, other.variables) == ("other", False, frozenset())
+    real = Var("f", "float32")
+    (other,) = an.linear(E.Cast("int32", real)).terms
+    assert (other.kind, other.pure, other.variables) == ("other", False, {an.var_atom(real)})
     (div,) = an.linear(E.FloorDiv(x + y, E.IntImm("int32", 3))).terms
     assert (div.kind, div.pure, div.divisor, div.arg.const) == ("div", True, 3, 0)
     assert div.uid > other.uid > atom.uid

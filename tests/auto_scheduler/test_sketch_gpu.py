@@ -38,8 +38,16 @@ def soft(n, m):
     return [a, topi.nn.softmax(a)]
 
 
+@auto_scheduler.register_workload
+def total(n, m):
+    a = te.placeholder((n, m), name="a")
+    i, j = te.reduce_axis((0, n), name="i"), te.reduce_axis((0, m), name="j")
+    return [a, te.compute((1,), lambda _: te.max(te.abs(a[i, j]), axis=[i, j]), name="out")]
+
+
 WORKLOADS = [
-    (product_and_sum, (37, 64, 48)), (padded_convolution, (7, 10, 24)), (soft, (33, 70)),
+    (product_and_sum, (37, 64, 48)), (product_and_sum, (1, 301, 11)),
+    (padded_convolution, (7, 10, 24)), (soft, (33, 70)), (total, (9, 41)),
 ]  # fmt: skip
 
 
@@ -67,10 +75,29 @@ def test_schedules_in_threads_compute_the_same(func, args):
     drawn = [space.default, *(space.sample(rng) for _ in range(2))]
     shared = next((n for n in space.values["tiles"] if n.endswith(".shared")), None)
     if shared is not None:
-        drawn.append(space.with_values(space.default, **{shared: 1}))
+        drawn.append(space.with_values(space.defaults["tiles"], **{shared: 1}))
     for candidate in dict.fromkeys(drawn):
         found = result(*task.scheduled(candidate), "opencl", values)
         np.testing.assert_allclose(found, wanted, 1e-4, 1e-4, err_msg=str(candidate))
+
+
+def test_threads_sum_a_result_together():
+    """A long sum, and a product of few results: a product of many is tiled alone."""
+    spaces = {
+        name: auto_scheduler.SearchTask(func=func, args=args, target="opencl")
+        for name, func, args in (
+            ("row", product_and_sum, (1, 301, 11)), ("total", total, (9, 41)),
+            ("many", product_and_sum, (512, 64, 512)),
+        )
+    }  # fmt: skip
+    assert {name: tuple(task.space.values) for name, task in spaces.items()} == {
+        "row": ("parts", "tiles"), "total": ("tiles",), "many": ("tiles",),
+    }  # fmt: skip
+    row = spaces["row"]
+    assert set(row.space.values["parts"]) == {"ab.parts"}
+    assert dict(spaces["total"].space.default.knobs)["out.parts"] == 32
+    shown = row.compute_dag.print_python_code_from_state(row.config_of(row.space.default))
+    assert 's[ab].bind(k_inner, te.thread_axis("threadIdx.x"))' in shown
 
 
 def test_a_block_has_no_more_threads_than_are_allowed():

@@ -22,7 +22,7 @@ GENERAL = {
     "StructuralMismatchError", "CodegenError", "ExecutionError", "NotAvailableError",
 }  # fmt: skip
 # A value that a function was given is one of the command line's.
-VALUES = {"ArgumentValueError", "ArgumentTypeError"}
+VALUES = {"ArgumentValueError", "ArgumentTypeError", "RPCArgumentError"}
 
 
 def made(kind):
@@ -109,6 +109,56 @@ def test_commands_end_with_them(arguments, code, tmp_path, monkeypatch):
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("slipway: error: ") or arguments == ("bogus",)
+
+
+SERVERS = ("rpc-server", "rpc-proxy", "rpc-tracker")
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--host", "192.0.2.1"), 9, "cannot listen on 192.0.2.1, port 0"),
+        (("--port", "70000"), 2, "70000 is not a port"),
+        (("--token-file", "none.txt"), 11, "none.txt: No such file"),
+        (("--token-file", "binary.txt"), 11, "no text in UTF-8"),
+        (("--token-file", "empty.txt"), 11, "it is empty"),
+        (("--tls-cert", "empty.txt"), 11, "cannot use the TLS certificate"),
+        (("--tls-key", "empty.txt"), 2, "--tls-key needs --tls-cert"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_servers_that_cannot_start_end_with_them(server, words, code, told, tmp_path, monkeypatch):
+    """All of this ended with 2; a key without a certificate made a server without TLS."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty.txt").touch()
+    done = slipway(server, *(() if "--port" in words else ("--port", 0)), *words)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith("slipway: error: ")
+    assert told in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("rpc-server", "--serial", "nowhere"), 9),
+        (("rpc-server", "--tracker", "nowhere"), 2),
+        (("rpc-server", "--key", "two\nlines"), 2),
+        (("rpc-proxy", "--plain-devices", "127.0.0.1:0"), 2),
+        (("rpc-proxy", "--tls-ca", "nowhere.pem"), 11),
+        (("rpc-tracker", "--state", "folder/that/is/none"), 11),
+        (("rpc-tracker", "--log-format", "xml"), 2),
+        (("rpc-query", "--tls-ca", "nowhere.pem"), 11),
+        (("rpc-query", "--port", "99999"), 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_what_only_some_of_them_have(words, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = slipway(*words)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith("slipway: error: ")
 
 
 def test_a_port_that_is_taken_is_told_before_the_model_is_read(tmp_path):

@@ -20,7 +20,7 @@ from slipway.toolchain.elf import ElfFile
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 PRINTING = (
-    "bundle", "check", "compare", "compile", "device-server", "doctor", "fit", "profile",
+    "bisect", "bundle", "check", "compare", "compile", "device-server", "doctor", "fit", "profile",
     "quantize",
     "report", "rpc-query", "run", "size", "targets", "tune", "validate",
 )  # fmt: skip

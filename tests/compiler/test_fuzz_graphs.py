@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import signal
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -222,6 +221,8 @@ def test_tensors_without_elements():
 
 
 def test_convolution_of_the_oracle():
+    from scipy import signal  # a second, for every worker of a run
+
     x, w = array(1, 2, 9, 8, dtype="float64"), array(3, 2, 3, 2, dtype="float64")
     want = [sum(signal.correlate2d(x[0, c], k[c], "valid") for c in range(2)) for k in w]
     got = convolution(x, w, (1, 1), (0, 0, 0, 0), (1, 1), 1)

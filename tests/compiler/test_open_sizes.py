@@ -198,9 +198,11 @@ def test_inputs_of_one_size_change_together():
     module = ready(mod)
     agrees(module, mod, x=values(3, 6), y=values(3, 6))
     module.set_input("x", values(4, 6))
-    with pytest.raises(ExecutionError, match=r"'y' does not .* its shape is \(4, 6\)\."):
+    with pytest.raises(ExecutionError, match=r"'y' of shape \(n, 6\) does not .* it is \(4, 6\)\."):
         module.run()
-    with pytest.raises(ExecutionError, match=r"'x' does not .* its shape is \(5, 6\)\. .* agree"):
+    with pytest.raises(
+        ExecutionError, match=r"'x' of shape \(n, 6\) does .* it is \(5, 6\)\. .* agree"
+    ):
         module.run(x=values(4, 6), y=values(5, 6))
     agrees(module, mod, y=values(4, 6), x=values(4, 6))
 
@@ -297,7 +299,7 @@ def test_a_size_of_another_integer_type():
     ("make", "words"),
     [
         (lambda: var("x", Dim("n", 1), 6) + 1.0, r"nothing bounds n.*Dim\(\"n\", 1, 512\)"),
-        (lambda: var("x", N * 2 + 1, 6) + 1.0, "no input has the dimension n itself or some times"),
+        (lambda: var("x", N // 2 + 1, 6) + 1.0, "no input has the dimension n itself or some"),
         (
             lambda: relay.sum(var("x", N, 6), 0) + relay.sum(var("y", Dim("n", 1, 9), 6), 0),
             r"two dimensions are called n: n in 1\.\.\d and n in 1\.\.\d\. Give",

@@ -65,7 +65,7 @@ EXPECTED = """\
 11 ArtifactError: damaged.tar is damaged
 2 gain named 12
  [1 3] 1 -2 6 [2] 6 1 [3] 2 -4 12
-14 ExecutionError: run: the input 'gain' does not have the sizes of what was set last: with them its shape is (3, 3). Set it so; inputs agree about a size.
+14 ExecutionError: run: the input 'gain' of shape (n, 3) does not have the sizes of what was set last: with them it is (3, 3). Set it so; inputs agree about a size.
  [3 3] 1 -2 6 -4 -5 12 7 -8 18 [5] 18 12 7 6 1 [3] 10 -34 84
 14 ExecutionError: set_input: 'x' has shape (n, 3) in this model, got (5, 3): n is 1 to 4. Compile the model with a wider range for more.
 12 ExecutionError: input x is float32 of shape (3, 3), which takes 36 bytes, and 12 were given.

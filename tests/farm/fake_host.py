@@ -49,6 +49,7 @@ stop() {{ kill $(cat {pid}) 2>/dev/null; rm -f {pid}; }}
 unit=.config/systemd/user/slipway-server.service
 wants=.config/systemd/user/default.target.wants
 case "$2 $3" in
+"show-environment "*) echo HOME=$HOME ;;
 "enable "*) mkdir -p $wants && ln -sf ../slipway-server.service $wants/ ;;
 "restart "*)
   stop

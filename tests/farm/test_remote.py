@@ -85,6 +85,25 @@ def test_added_again_and_removed(machine, boot):
     take_away(Host("pi@board"))  # nothing to take away is no error
 
 
+def test_a_systemctl_that_does_nothing_starts_nothing(machine):
+    """As in a chroot, where it agrees to everything: the server was there and never started."""
+    machine.program("systemctl", "#!/bin/sh\necho Running in chroot, ignoring command. >&2\n")
+    made, _ = add(machine)
+    assert made.found.boot == "none"
+    assert machine.is_running()
+    take_away(Host("pi@board"))
+    assert machine.left() == []
+
+
+def test_advice_for_ssh_has_its_port(machine):
+    machine.refuses("Host key verification failed.")
+    with pytest.raises(RPCConnectionError, match="`ssh -p 2222 pi@board` once by hand"):
+        Host("pi@board", port=2222).run("true")
+    machine.refuses("REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.")
+    with pytest.raises(RPCConnectionError, match=r"ssh-keygen -R '\[board\]:2222'"):
+        Host("pi@board", port=2222).run("true")
+
+
 def test_a_crontab_of_ours_alone_goes_as_a_whole(machine):
     machine.has_cron()
     add(machine)

@@ -99,9 +99,11 @@ def test_a_sound_model(model, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "the import agrees with ONNX Runtime" in said
     assert "every kernel agrees" in said
+    assert bisect(model, tmp_path / "out", as_json=True) is None
+    assert json.loads(capsys.readouterr().out) == {"agrees": True, "targets": ["llvm -keys=cpu"]}
 
 
-def test_a_wrong_kernel(model, tmp_path, monkeypatch):
+def test_a_wrong_kernel(model, tmp_path, monkeypatch, capsys):
     tanh = op_registry.get("tanh")
     right = tanh.compute_function
 
@@ -113,7 +115,11 @@ def test_a_wrong_kernel(model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(tanh, "compute_function", wrong)
     folder = tmp_path / "out"
-    found = bisect(model, folder)
+    found = bisect(model, folder, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert {name: told[name] for name in found} == found
+    assert told["agrees"] is False
+    assert "repro.py" in told["files"]
     assert found["kind"] == "kernel"
     assert "squash" in found["nodes"]
     assert found["error"] == pytest.approx(0.01, rel=0.1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import te
+from slipway import te, topi
 from slipway.errors import CodegenError, LoweringError
 from slipway.ir import custom
 
@@ -89,3 +89,11 @@ def test_functions_of_cuda_are_intrinsics_in_its_kernels(name, intrinsic, count)
         assert by_name == kernel(tvm.te.sigmoid)
     with pytest.raises(CodegenError, match="cannot call 'tanpif'"):
         kernel(lambda x: tvm.tir.call_pure_extern("float32", "tanpif", x))
+
+
+def test_the_operator_of_a_call_has_a_name_as_scripts_read_it():
+    x = te.var("x", "float32")
+    call = te.exp(x)
+    assert (call.op, call.op.name) == ("exp", "tir.exp")
+    assert tvm.ir.load_json(tvm.ir.save_json(call)).op.name == "tir.exp"
+    assert topi.tanh(te.placeholder((4,))).op.body[0].op.name == "tir.tanh"

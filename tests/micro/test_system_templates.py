@@ -175,3 +175,52 @@ def test_zephyr_application_compiles_and_runs(model, wanted, kind, tmp_path):
     assert said.startswith("output (float32):")
     values = np.frombuffer(bytes.fromhex(said.split(":")[1]), "float32")
     assert values.sum() == pytest.approx(1, abs=1e-5)
+
+
+# As cmake/modules/extensions.cmake of Zephyr declares them (2.2 to 4.2), without its own targets.
+ZEPHYR_CMAKE = """
+cmake_minimum_required(VERSION 3.20)
+project(stand_in C)
+set(CONFIG_SLIPWAY ON)
+function(zephyr_library_named name)
+  set(ZEPHYR_CURRENT_LIBRARY ${name} PARENT_SCOPE)
+  add_library(${name} STATIC)
+endfunction()
+function(zephyr_library_sources source)
+  target_sources(${ZEPHYR_CURRENT_LIBRARY} PRIVATE ${source} ${ARGN})
+endfunction()
+function(zephyr_library_compile_definitions item)
+  target_compile_definitions(${ZEPHYR_CURRENT_LIBRARY} PRIVATE ${item} ${ARGN})
+endfunction()
+function(zephyr_include_directories)
+  target_include_directories(slipway PRIVATE ${ARGN})
+endfunction()
+function(zephyr_library_link_libraries item)
+  target_link_libraries(${ZEPHYR_CURRENT_LIBRARY} PUBLIC ${item} ${ARGN})
+endfunction()
+add_subdirectory(p/module)
+"""
+
+
+@pytest.mark.parametrize("kind", ["example_project", "host_driven"])
+def test_zephyr_module_is_taken_by_cmake(model, kind, tmp_path):
+    """A model without objects gave a function no argument that needs one: no Zephyr took it."""
+    tools("cmake", "gcc")
+    options = {"board": "nucleo_l4r5zi", "project_type": kind}
+    micro.generate_project("zephyr", model, tmp_path / "p", options).close()
+    (tmp_path / "CMakeLists.txt").write_text(ZEPHYR_CMAKE)
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build")
+    run("cmake", "--build", tmp_path / "build")
+    assert list(tmp_path.glob("build/**/libslipway.a"))
+
+
+def test_generated_c_refuses_an_int_of_16_bits(model, tmp_path):
+    """Its integers are promoted to an int: on an AVR the numbers would be others."""
+    tools("gcc")
+    options = {"board": "arduino:avr:mega", "project_type": "example_project"}
+    micro.generate_project("arduino", model, tmp_path / "p", options).close()
+    (source,) = (tmp_path / "p/src").glob("*_lib0.c")
+    text = source.read_text().replace("sizeof(int)", "sizeof(short)")  # as there
+    command = ["gcc", "-fsyntax-only", "-x", "c", "-I", tmp_path / "p/src", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert "an int of 32 bits" in done.stderr

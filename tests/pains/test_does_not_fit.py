@@ -1,6 +1,8 @@
 """Pain 3: the model does not fit, which is learned from the linker, or from a crash."""
 
 import json
+import re
+import shutil
 
 import numpy as np
 import onnx
@@ -9,6 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from slipway.cli.app import app
+from slipway.cli.exit_codes import code_of
+from slipway.errors import DoesNotFitError
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +63,20 @@ def test_a_board_that_has_the_room_is_named(large):
 def test_check_says_so_as_well(large):
     done = CliRunner().invoke(app, ["check", str(large), "--target", "arm/cortex-m4"])
     assert "nrf52840: does not fit" in done.output
+
+
+def test_a_build_that_does_not_fit_says_so_and_no_linker(large, tmp_path):
+    """It ended with what GNU's linker and make say, and as a compiler that had failed."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    project = str(tmp_path / "p")
+    run = CliRunner().invoke
+    done = run(app, ["micro", "create", str(large), project, "--board", "nucleo-f446re"])
+    assert done.exit_code == 0, done.output
+    done = run(app, ["micro", "build", project])
+    assert isinstance(done.exception, DoesNotFitError)
+    assert code_of(done.exception) == 4
+    said = str(done.exception)
+    assert re.search(r"it does not fit, FLASH lacks [\d,]+ bytes, RAM lacks [\d,]+ bytes", said)
+    assert "slipway fit" in said
+    assert "\n" not in said

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from slipway import rpc
 from slipway.cli.app import app
-from slipway.errors import RPCError
+from slipway.errors import RPCConnectionError, RPCError
 
 
 @pytest.fixture
@@ -63,6 +63,20 @@ def test_a_client_hears_the_address_and_does_not_wait_for_ever(tracker):
             client.request("camera", timeout=2, max_retry=1)
         assert time.monotonic() - start < 40
     assert "192.0.2.7" in str(told.value)
+
+
+def test_why_a_device_was_not_reached_outlives_the_wait_for_another(tracker):
+    """The tracker keeps such a device for a while, and it was said to be in use by somebody."""
+    at = ("127.0.0.1", tracker.port)
+    with (
+        rpc.Server(
+            "127.0.0.1", 0, key="camera", tracker_addr=at, custom_addr="127.0.0.9", silent=True
+        ),
+        rpc.connect_tracker(*at) as client,
+    ):
+        listed(tracker, "camera")
+        with pytest.raises(RPCConnectionError, match=r"could not be reached: .*127\.0\.0\.9"):
+            client.request("camera", timeout=1)
 
 
 def test_a_device_that_only_calls_out_is_reached_through_a_proxy():

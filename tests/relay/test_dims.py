@@ -255,7 +255,7 @@ def test_who_needs_a_number_is_told_which_size():
     h = Dim("h", 2, 9)
     x = relay.var("x", shape=(1, 3, 2 * h, 8))
     words = r"the size of the open dimension h \* 2 is needed here, with h in 2..9: give the input"
-    for compute in (lambda: relay.vision.multibox_prior(x, (0.5,)), lambda: round(2 * h)):
+    for compute in (lambda: int(x.tensor_type.shape[2]), lambda: round(2 * h)):
         with pytest.raises(TypeInferenceError, match=words):
             compute()
     with pytest.raises(TypeInferenceError, match=r"the open size h \* 2 by 0.7, which is no"):
@@ -271,3 +271,16 @@ def test_enlarging_an_open_size(factor):
         wanted = (int(size * factor), int(8 * factor))
         assert tuple(at(d, {h.formula: size}) for d in image.tensor_type.shape[2:]) == wanted
         assert at(volume.tensor_type.shape[3], {h.formula: size}) == wanted[0]
+
+
+def test_a_number_of_times_a_formula_is_that_often_in_it():
+    """Detectors count anchors of all levels, and divide by the cells of all levels."""
+    h, w = Dim("h", 1, 9), Dim("w", 1, 9)
+    cells = h * w + (h // 2 + 1) * w
+    assert (9 * cells) // cells == 9
+    assert (9 * cells) % cells == 0
+    assert (4 * h + 6) // (2 * h + 3) == 2
+    none = Dim("z", 0, 4)
+    for divide in (lambda: h // w, lambda: (9 * cells + 1) // cells, lambda: none // none):
+        with pytest.raises(TypeInferenceError, match="is needed here"):
+            divide()

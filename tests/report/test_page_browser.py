@@ -10,6 +10,8 @@ from selenium.webdriver.common.keys import Keys
 
 import slipway
 from slipway.report import make
+from slipway.report.compare import Change, Comparison, Numbers, Side
+from slipway.report.compare_page import write_comparison
 from slipway.report.data import Rewritten
 from slipway.report.page import write_page
 
@@ -72,6 +74,28 @@ def test_it_shows_everything_without_scrolling_sideways(browser, page, report, w
     brightness = [sum(map(int, c[4:-1].split(","))) for c in (paper, ink)]
     assert (brightness[0] > brightness[1]) == (scheme == "light")
     assert view.one("#notes li").text == "<b>a note</b>"
+
+
+LINES = """
+return [...document.querySelectorAll("td")].filter((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+}).map((cell) => cell.textContent)
+"""
+
+
+def test_no_short_cell_is_broken_where_the_page_is_narrow(browser, page, report):
+    """ "agrees" had a letter a line at 390 px, and "changed" of a comparison two."""
+    broken = View(browser, page, 390).run(LINES)
+    assert [text for text in broken if len(text) <= 14] == []
+    changes = [Change("a_kernel_of_a_long_name" * 3, "changed", LONG, LONG)]
+    side = Side("a", "llvm", [], [], {"file": 143360}, [])
+    numbers = [Numbers(LONG, 0.1, 3.0, agrees=False)]
+    found = Comparison(side, side, "today", changes, numbers=numbers)
+    written = write_comparison(found, page.with_name("compare.html"))
+    broken = View(browser, written, 390).run(LINES)
+    assert [text for text in broken if len(text) <= 14] == []
 
 
 def test_it_loads_nothing_from_elsewhere(browser, page):

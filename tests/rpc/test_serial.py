@@ -146,8 +146,11 @@ class Silent:
 
 
 def test_no_such_line(capsys, tmp_path):
-    assert rpc_server.main(["--serial", str(tmp_path / "nothing")]) == 2
-    assert "cannot open the serial line" in capsys.readouterr().err
+    assert rpc_server.main(["--serial", str(tmp_path / "nothing")]) == 9
+    assert "nothing at 115200 baud: No such file or directory." in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert rpc_server.main(["--serial", str(tmp_path / "file")]) == 9
+    assert "it is no serial line" in capsys.readouterr().err
     assert rpc_server.main(["--serial", "/dev/null", "--tracker", "h:1", "--key", "k"]) == 2
     with pytest.raises(RPCError, match="cannot open the serial port"):
         micro.SerialSession(tmp_path / "nothing")

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -74,10 +75,8 @@ def test_seed_kernels_and_models_run_through_the_child(static_server_for_this_ma
     scores = np.exp(rows @ weight.T)
     expected = scores / scores.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-5)
-    for child in children_of(server.process.pid):
-        for own in children_of(child):
-            os.kill(own, signal.SIGKILL)  # as a driver's fault does
-    with pytest.raises(RPCError, match=r"has ended, with all that was on devices.*a new session"):
+    kill_drivers(server)
+    with pytest.raises(RPCError, match=r"ended, with all .* on devices \(signal 9.*a new session"):
         made.numpy()
     with pytest.raises(RPCError, match="has ended"):
         tvm.nd.array(values, device)  # old addresses are not another process's
@@ -114,6 +113,79 @@ def test_images_of_a_model_through_the_child(static_server_for_this_machine, tmp
     np.testing.assert_allclose(got[1], got[0], rtol=1e-5, atol=1e-6)
     del run, device, remote
     server.stop()
+
+
+def network():
+    """Return a network of eleven kernels, and data for it."""
+    rng = np.random.default_rng(3)
+    x = relay.var("x", shape=(1, 8, 16, 16))
+    y = x
+    for _ in range(5):
+        weights = relay.const(rng.standard_normal((8, 8, 3, 3)).astype("float32") * 0.2)
+        y = relay.nn.max_pool2d(
+            relay.nn.relu(relay.nn.conv2d(y, weights, padding=1)), (3, 3), padding=(1, 1)
+        )
+    y = relay.nn.softmax(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(y)))
+    data = rng.standard_normal((1, 8, 16, 16)).astype("float32")
+    return tvm.IRModule.from_expr(relay.Function([x], y)), data
+
+
+def test_a_driver_that_dies_while_a_model_runs(static_server_for_this_machine, tmp_path):
+    """The model's caller is told which kernel and why; other sessions have another driver."""
+    mod, data = network()
+    expected = relay.create_executor("graph", mod, tvm.cpu(0), "llvm").evaluate()(data).numpy()
+    lib = relay.build(mod, tvm.target.Target("opencl", host="llvm"))
+    lib.export_library(tmp_path / "network.tar")
+    server = static_server_for_this_machine()
+
+    def model():
+        remote = rpc.connect("127.0.0.1", server.port)
+        if not remote.cl(0).exist:
+            pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
+        remote.upload(tmp_path / "network.tar")
+        factory = remote.load_module("network.tar")
+        made = graph_executor.GraphModule(factory["default"](remote.cl(0)))
+        made.run(x=data)
+        np.testing.assert_allclose(made.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)
+        return made
+
+    for _ in range(2):
+        running = model()
+        killer = threading.Timer(0.1, kill_drivers, (server,))
+        killer.start()
+        with pytest.raises(RPCError, match=r"has ended, with all .*\(signal 9: most likely"):
+            while True:
+                running.run()
+        killer.join()
+        with pytest.raises(RPCError, match=r"layer 'tvmgen_\w*conv2d\w*' .*has ended, with all"):
+            running.run()
+        del running
+    model()
+    gc.collect()
+    server.stop()
+
+
+def test_a_driver_that_cannot_be_opened(static_server_for_this_machine, tmp_path):
+    vendors = tmp_path / "vendors"
+    vendors.mkdir()
+    (vendors / "some.icd").write_text("libnobody_has_this.so\n")
+    server = static_server_for_this_machine(prefix=("env", f"OCL_ICD_VENDORS={vendors}"))
+    remote = rpc.connect("127.0.0.1", server.port)
+    device = remote.cl(0)
+    assert not device.exist
+    if tvm.opencl(0).exist:
+        with pytest.raises(RPCError, match=r"knows no driver.*/vendors .*OCL_ICD_VENDORS"):
+            tvm.nd.array(np.zeros(4, "float32"), device)
+    np.testing.assert_array_equal(tvm.nd.array(np.arange(4.0), remote.cpu(0)).numpy(), range(4))
+    del remote, device
+    server.stop()
+
+
+def kill_drivers(server):
+    """End what has the drivers of a server's sessions open, as a driver's fault does."""
+    for session in children_of(server.process.pid):
+        for child in children_of(session):
+            os.kill(child, signal.SIGKILL)
 
 
 def children_of(process):

@@ -30,3 +30,42 @@ def test_pytorch_is_not_imported_for_its_own_sake(tmp_path):
 
 def test_pytorch_can_be_imported_afterwards(tmp_path):
     assert run_beside_torch(tmp_path, USES + "import torch") == "False\nimported\n"
+
+
+LISTINGS = """
+import slipway
+slipway.nd.array([1.0])
+import tvm_ffi
+kept = tvm_ffi.libinfo.im
+try:
+    kept.distribution("no-such-package")
+except kept.PackageNotFoundError:
+    print("not found")
+import importlib.metadata as real
+print(real.__spec__ is not None, kept.version("numpy") == real.version("numpy"))
+print(real.distribution("apache-tvm-ffi").name)
+print(issubclass(real.PackageNotFoundError, kept.PackageNotFoundError))
+"""
+
+
+def test_lists_of_packages_are_pythons_own_afterwards():
+    done = subprocess.run(
+        [sys.executable, "-c", LISTINGS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "not found\nTrue True\napache-tvm-ffi\nTrue\n"
+
+
+def test_lists_of_packages_are_answered_while_tvm_ffi_is_imported():
+    """As another thread sees them that imports the module at that time."""
+    program = """
+import sys
+from slipway.runtime.libraries.native_library import _without_extras
+with _without_extras():
+    import importlib.metadata as seen
+    print(type(seen).__name__, seen.version("numpy") != "")
+    print(sys.modules["importlib.metadata"] is seen)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "_Metadata True\nFalse\n"

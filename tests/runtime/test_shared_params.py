@@ -10,7 +10,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.rpc import LocalSession
-from slipway.runtime.graph.param_store import ParamStore
+from slipway.runtime.graph.param_store import ParamStore, _copy
 from slipway.runtime.params import load_param_dict, save_param_dict
 
 WEIGHT = np.arange(16, dtype="float32").reshape(4, 4)
@@ -167,3 +167,24 @@ def test_an_empty_parameter(form, tmp_path):
     model.run(x=np.ones((2, 4), "float32"))
     assert model.get_output(1).numpy().shape == (0, 4)
     np.testing.assert_array_equal(model.get_output(2).numpy(), WEIGHT)
+
+
+def test_large_parameters_are_copied_by_several_threads():
+    big = np.zeros((1 << 20,), "float32")
+    store = ParamStore({f"p{i}": big + i for i in range(8)})
+    assert [float(array.numpy()[7]) for array in store.arrays.values()] == list(range(8))
+
+
+@pytest.mark.parametrize("broken", range(4))
+def test_what_stops_one_of_several_copies_is_raised(broken):
+    class Array:
+        def __init__(self, number):
+            self.number = number
+
+        def _write(self, source):
+            if self.number == broken:
+                raise MemoryError(f"of array {broken}")
+
+    pairs = [(Array(number), np.zeros(number + 1)) for number in range(4)]
+    with pytest.raises(MemoryError, match=f"of array {broken}"):
+        _copy(pairs, threads=3)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from slipway import te
+from slipway import te, tir
 
 
 @dataclass
@@ -85,6 +85,83 @@ def _matmul(draw, x, name):
     return out, w
 
 
+def _gather(draw, x, name):
+    """Elements of the last axis that another stage, a let or a single element names."""
+    size = int(x.shape[-1])
+    where = te.compute(x.shape, lambda *i: te.abs(x(*i)).astype("int32") % size, f"{name}_where")
+    whole, real = te.var("whole", "int32"), te.var("real", "float32")
+
+    def let(*i):
+        return tir.Let(whole, where(*i), x(*i[:-1], whole) + x(*i[:-1], size - 1 - whole))
+
+    def real_let(*i):
+        inner = x(*i[:-1], te.min(te.max(real.astype("int32"), 0), size - 1))
+        return tir.Let(real, te.abs(x(*i)), inner)
+
+    def clamped(a):
+        return np.take_along_axis(a, np.minimum(np.abs(a), size - 1).astype(int), -1)
+
+    def at(a):
+        return np.abs(a).astype(int) % size
+
+    formulas = {
+        "direct": (lambda *i: x(*i[:-1], where(*i)), lambda a: np.take_along_axis(a, at(a), -1)),
+        "let": (
+            let,
+            lambda a: (
+                np.take_along_axis(a, at(a), -1) + np.take_along_axis(a, size - 1 - at(a), -1)
+            ),
+        ),
+        "real": (real_let, clamped),
+        "element": (
+            lambda *i: x(*i[:-1], where(*(0 for _ in i))),
+            lambda a: np.repeat(a[..., at(a).flat[0]][..., None], size, -1),
+        ),
+    }
+    body, reference = formulas[draw(st.sampled_from(sorted(formulas)))]
+    return te.compute(x.shape, body, name), reference
+
+
+def _moved(draw, x, name):
+    """The elements in another order or shape: reversed, every second, flat, beside themselves."""
+    size, shape = int(x.shape[-1]), _shape(x)
+    kind = draw(st.sampled_from(["reversed", "strided", "flat", "rows", "twice", "halves"]))
+    if kind == "reversed":
+        return te.compute(x.shape, lambda *i: x(*i[:-1], size - 1 - i[-1]), name), lambda a: a[
+            ..., ::-1
+        ]
+    if kind == "strided":
+        step, first = draw(st.integers(2, 3)), draw(st.integers(0, size - 1))
+        count = (size - first + step - 1) // step
+        made = te.compute((*x.shape[:-1], count), lambda *i: x(*i[:-1], i[-1] * step + first), name)
+        return made, lambda a: a[..., first::step]
+    if kind == "flat":
+        total = int(np.prod(shape))
+
+        def body(p):
+            index = []
+            for extent in reversed(shape):
+                index.append(p % extent)
+                p = p // extent
+            return x(*index[::-1])
+
+        return te.compute((total,), body, name), lambda a: a.reshape(-1)
+    if kind == "rows" and size % 2 == 0:
+        made = te.compute((*x.shape[:-1], size // 2, 2), lambda *i: x(*i[:-2], i[-2] * 2 + i[-1]),
+                          name)  # fmt: skip
+        return made, lambda a: a.reshape(*a.shape[:-1], -1, 2)
+    if kind == "halves":
+        first, second = te.compute(x.shape, lambda *i: (x(*i) + 1.0, x(*i) * 2.0), f"{name}_both")
+        return te.compute(x.shape, lambda *i: first(*i) - second(*i), name), lambda a: 1 - a
+
+    def beside(*i):
+        other = x(*i[:-1], i[-1] - size) * 2.0
+        return te.if_then_else(i[-1] < size, x(*i[:-1], i[-1]), other)
+
+    made = te.compute((*x.shape[:-1], 2 * size), beside, name)
+    return made, lambda a: np.concatenate([a, a * 2], -1)
+
+
 def _shape(tensor):
     return tuple(int(s) for s in tensor.shape)
 
@@ -107,7 +184,7 @@ def programs(draw):
     current = source
     for number in range(draw(st.integers(1, 4))):
         name = f"T{number}"
-        kinds = ["unary", "unary", "stencil", "transpose"]
+        kinds = ["unary", "unary", "stencil", "transpose", "gather", "moved"]
         if current.ndim > 1:
             kinds.append("reduction")
         if current.ndim == 2:
@@ -121,6 +198,10 @@ def programs(draw):
             current, reference = _unary(draw, current, name)
         elif kind == "stencil":
             current, reference = _stencil(draw, current, name)
+        elif kind == "gather":
+            current, reference = _gather(draw, current, name)
+        elif kind == "moved":
+            current, reference = _moved(draw, current, name)
         elif kind == "transpose":
             current, reference = _transpose(current, name)
         elif kind == "reduction":

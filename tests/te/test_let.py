@@ -73,3 +73,40 @@ def test_bounds_of_a_variable_that_is_bound_again():
     assert bounds.is_nonnegative(shared)
     bounds.bind(var, ops.const(0, "int32"), ops.const(8, "int32"))
     assert not bounds.is_nonnegative(shared)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("kind", ["integer", "real", "both", "affine", "element", "clamped"])
+def test_a_computed_tensor_is_read_where_a_let_or_an_element_says(kind, inside):
+    a, i, x = (te.placeholder((n,), dtype, name) for n, dtype, name in (
+        (7, "float32", "a"), (5, "int32", "i"), (5, "float32", "x")))  # fmt: skip
+    doubled = te.compute((7,), lambda k: a[k] * 2.0, "doubled")
+    later = te.compute((5,), lambda k: i[k] + 1, "later")
+    whole, real = te.var("whole", "int32"), te.var("real", "float32")
+    formulas = {
+        "integer": lambda k: tvm.tir.Let(whole, later[k], doubled[whole] + doubled[whole - 1]),
+        "real": lambda k: tvm.tir.Let(real, x[k] * 1.5, doubled[real.astype("int32")]),
+        "both": lambda k: tvm.tir.Let(
+            real, x[k] * 1.5, tvm.tir.Let(whole, real.astype("int32"), doubled[whole])
+        ),
+        "affine": lambda k: tvm.tir.Let(whole, k + 1, doubled[whole]),
+        "element": lambda k: doubled[later[0]] + x[k],
+        "clamped": lambda k: doubled[te.min(te.max(later[1], 0), 3)] + x[k],
+    }
+    made = te.compute((5,), formulas[kind], "made")
+    plan = te.create_schedule(made.op)
+    if inside:
+        plan[doubled].compute_at(plan[made], made.op.axis[0])
+    numbers = np.arange(7, dtype="float32"), np.array([0, 3, 5, 2, 1], "int32")
+    reals = np.array([0, 1, 2, 3, 4], "float32")
+    twice, cut = numbers[0] * 2, (reals * 1.5).astype(int)
+    want = {
+        "integer": twice[numbers[1] + 1] + twice[numbers[1]], "real": twice[cut],
+        "both": twice[cut], "affine": twice[1:6], "element": twice[1] + reals,
+        "clamped": twice[3] + reals,
+    }[kind]  # fmt: skip
+    got = tvm.nd.array(np.zeros(5, "float32"))
+    tvm.build(plan, [a, i, x, made], "llvm")(*map(tvm.nd.array, (*numbers, reals)), got)
+    np.testing.assert_array_equal(got.numpy(), want)
+    stored = {"affine": 1 if inside else 5, "clamped": 4}.get(kind, 7)
+    assert f"allocate doubled: float32[{stored}]" in str(te.lower(plan, [a, i, x, made]))

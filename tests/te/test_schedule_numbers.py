@@ -515,3 +515,14 @@ def test_cache_write_behind_a_split_that_leaves_a_rest_is_an_error():
     s[c].split(c.op.axis[0], 4)
     with pytest.raises(ScheduleError, match="the split of 'i' does not divide its 10 steps"):
         s.cache_write(c, "local")
+
+
+def test_the_first_steps_of_a_scan_are_not_computed_inside_it():
+    x, state = te.placeholder((4, 3), name="x"), te.placeholder((4, 3), name="state")
+    first = te.compute((1, 3), lambda _, i: x[0, i], "first")
+    update = te.compute((4, 3), lambda t, i: state[t - 1, i] + x[t, i], "update")
+    result = te.scan(first, update, state, inputs=[x])
+    schedule = te.create_schedule(result.op)
+    schedule[first].compute_at(schedule[result], result.op.scan_axis)
+    with pytest.raises(ScheduleError, match=r"'first' at axis .* reads it too, outside that loop"):
+        te.lower(schedule, [x, result])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from tests.topi.checks import check, given
 
 from slipway import te, topi
@@ -190,3 +191,37 @@ def test_normalisation_and_scaling():
     )
     check(topi.nn.scale_shift_nchw, lambda x, g, b: x * g[along] + b[along], x, g, b)
     check(topi.nn.prelu, lambda x, g: np.where(x > 0, x, x * g[along]), x, g)
+
+
+def test_matrices_are_transposed_and_get_a_bias():
+    a, b, bias = given(5, 3), given(4, 5), given(4)
+    check(
+        lambda x, y, z: topi.nn.matmul(x, y, z, transpose_a=True, transpose_b=True),
+        lambda x, y, z: x.T @ y.T + z, a, b, bias, rtol=1e-4,
+    )  # fmt: skip
+
+
+def test_scale_and_shift_of_blocks_of_channels():
+    x, scale, shift = given(2, 3, 4, 5, 8), given(3, 8), given(3, 8)
+    check(
+        topi.nn.scale_shift_nchwc,
+        lambda a, b, c: a * b[None, :, None, None] + c[None, :, None, None], x, scale, shift,
+    )  # fmt: skip
+
+
+def test_batch_norm_gives_mean_and_variance_as_outputs():
+    x, rows = given(2, 4, 3), [np.abs(given(4)) + 0.5 for _ in range(4)]
+
+    def reference(a, gamma, beta, mean, var):
+        column = lambda v: v[:, None]  # noqa: E731
+        made = (a - column(mean)) / np.sqrt(column(var) + 1e-3) * column(gamma) + column(beta)
+        return [made, mean, var]
+
+    check(lambda *t: topi.nn.batch_norm(*t, axis=1, epsilon=1e-3), reference, x, *rows, rtol=1e-4)
+
+
+def test_depth_to_space_knows_both_spellings_of_a_mode():
+    x = given(1, 8, 2, 3)
+    want = torch.nn.functional.pixel_shuffle(torch.tensor(x), 2).numpy()
+    for mode in ("CRD", "CDR"):
+        check(lambda a, m=mode: topi.nn.depth_to_space(a, 2, mode=m), lambda a: want, x)

@@ -35,6 +35,21 @@ def test_images_are_sampled(target):
             ),
             resized(mode, kind == "align_corners"), x, target=target,
         )  # fmt: skip
+    for method in ("nearest_neighbor", "nearest"):
+        check(
+            lambda a, m=method: topi.image.resize2d(
+                a, (0.0,) * 4, (10, 12), "NCHW", m, "asymmetric", "floor"
+            ),
+            lambda a: a.repeat(2, 2).repeat(2, 3), x, target=target,
+        )  # fmt: skip
+    volume, moved = given(1, 2, 3, 4, 5), given(1, 3, 2, 3, 4) / 2
+    check(
+        lambda a, g: topi.image.grid_sample(a, g, "bilinear", "NCDHW", "border", False),
+        lambda a, g: torch.nn.functional.grid_sample(
+            tensor(a), tensor(g.transpose(0, 2, 3, 4, 1)), "bilinear", "border", False
+        ).numpy(),
+        volume, moved, target=target, rtol=1e-4,
+    )  # fmt: skip
     grid = given(1, 2, 4, 3) / 2
     check(
         topi.image.grid_sample,
@@ -229,3 +244,79 @@ def test_a_symbolic_shape_is_refused_where_numbers_are_needed():
 def test_einsum(subscripts, shapes):
     arrays = [given(*shape) for shape in shapes]
     check(lambda *x: topi.einsum(subscripts, *x), lambda *x: np.einsum(subscripts, *x), *arrays)
+
+
+def test_positions_sets_and_sparse_shapes():
+    mask = RNG.integers(0, 3, (6, 4, 5)).astype("int32")
+    positions = np.argwhere(mask)
+    check(lambda s, c: topi.argwhere(s, c), lambda s, c: positions, positions.astype("int32"), mask)
+    data = RNG.integers(0, 9, 20)
+    found, first, inverse, counts = np.unique(
+        data, return_index=True, return_inverse=True, return_counts=True
+    )
+
+    def of_the_set(x):
+        made = list(topi.unique(x, True, True))
+        cut = [topi.strided_slice(made[i], [0], [len(found)]) for i in (0, 1, 4)]
+        return [*cut, made[2], made[3]]
+
+    want = [found, first, counts, inverse, np.array([len(found)])]
+    check(of_the_set, lambda x: want, data, schedule=topi.generic.schedule_unique)
+    check(
+        lambda i, old, new: list(topi.sparse_reshape(i, old, new, (3, 3), (3,))),
+        lambda i, old, new: [np.array([[0, 0, 1], [0, 2, 2], [1, 3, 2]]), np.array([2, 4, 3])],
+        np.array([[0, 1], [1, 2], [3, 5]]), np.array([4, 6]), np.array([2, -1, 3]),
+    )  # fmt: skip
+
+
+def test_short_time_fourier_transform():
+    signal, window = given(2, 50), np.hanning(8).astype("float32")
+    want = torch.stft(tensor(signal), 8, 4, 8, tensor(window), center=False, return_complex=True)
+    want = torch.view_as_real(want).numpy()
+    check(
+        lambda s, w: topi.stft(s, 8, 4, 8, w, False, True, want.shape),
+        lambda s, w: want, signal, window, rtol=1e-4,
+    )  # fmt: skip
+
+
+def test_volumes_pooled_and_windows_moved_with_channels_last():
+    x = given(2, 3, 4, 6, 8)
+    check(
+        lambda a: topi.nn.adaptive_pool3d(a, (2, 3, 4), "avg"),
+        lambda a: torch.nn.functional.adaptive_avg_pool3d(tensor(a), (2, 3, 4)).numpy(), x,
+        rtol=1e-4,
+    )  # fmt: skip
+    data, offset, kernel = given(2, 6, 7, 8), given(2, 6, 7, 18), given(3, 3, 8, 5)
+    offset[...] = np.round(offset)  # then a moved window reads elements: no interpolation
+
+    def moved(d, o, k):
+        made, padded = (
+            np.zeros((2, 6, 7, 5), "float64"),
+            np.pad(d, ((0, 0), (9, 9), (9, 9), (0, 0))),
+        )
+        for n, y, z, i, j in np.ndindex(2, 6, 7, 3, 3):
+            dy, dx = o[n, y, z, 2 * (3 * i + j) :][:2].astype(int)
+            made[n, y, z] += padded[n, y + i + dy + 8, z + j + dx + 8] @ k[i, j]
+        return made
+
+    check(
+        lambda d, o, k: topi.nn.deformable_conv2d_nhwc(d, o, k, 1, 1, 1, 1, 1, "float32"), moved,
+        data, offset, kernel, rtol=1e-4,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("padding", "edges"), [("SAME", (2, 2)), ("VALID", (0, 0)), ((1, 2), (1, 2))]
+)
+def test_sequences_are_padded_by_words(padding, edges):
+    x, w = given(2, 4, 9), given(6, 2, 3)
+    padded = torch.nn.functional.pad(tensor(x), edges)
+    want = torch.nn.functional.conv1d(padded, tensor(w), dilation=2, groups=2).numpy()
+    check(lambda a, b: topi.nn.group_conv1d_ncw(a, b, 1, padding, 2, 2), lambda a, b: want, x, w,
+          rtol=1e-4)  # fmt: skip
+    last = np.ascontiguousarray
+    check(
+        lambda a, b: topi.nn.group_conv1d_nwc(a, b, 1, padding, 2, 2),
+        lambda a, b: want.transpose(0, 2, 1), last(x.transpose(0, 2, 1)),
+        last(w.transpose(2, 1, 0)), rtol=1e-4,
+    )  # fmt: skip

@@ -129,3 +129,19 @@ def test_a_comparison_notices_a_difference():
     testing.compare_numpy_tvm(*args, testing.get_injective_schedule("llvm"))
     with pytest.raises(AssertionError):
         testing.compare_numpy_tvm(*args[:4], topi.exp, testing.get_injective_schedule("llvm"))
+
+
+def test_a_window_of_padding_alone_is_zero():
+    x = np.ones((1, 2, 4), "float32")
+    for kind in ("max", "avg"):
+        made = testing.poolnd_python(x, [2], [2], [1], [0], [3], kind, False)
+        np.testing.assert_array_equal(made, [[[1, 1, 0]] * 2])
+
+
+def test_correlation_of_an_image_with_itself():
+    x = np.arange(1 * 2 * 5 * 5, dtype="float32").reshape(1, 2, 5, 5)
+    made = testing.correlation_nchw_python(x, x, 1, 1, 1, 1, 1, True)
+    assert made.shape == (1, 9, 5, 5)
+    np.testing.assert_allclose(made[:, 4], (x * x).mean(1), rtol=1e-5)
+    moved = (x[:, :, :, :-1] * x[:, :, :, 1:]).mean(1)
+    np.testing.assert_allclose(made[:, 5, :, :-1], moved, rtol=1e-5)

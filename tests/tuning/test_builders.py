@@ -15,9 +15,10 @@ import pytest
 
 import slipway as tvm
 from slipway import auto_scheduler, autotvm, meta_schedule, relay, te
-from slipway.errors import TuningError
+from slipway.errors import CodegenError, TuningError
 from slipway.transform.context import PassContext
 from slipway.tuning import build_processes, builders
+from slipway.tuning.build import Built, compile_together
 from slipway.tuning.build_cluster import builder_of
 from slipway.tuning.builders import Builder, ExecutorBuilder, PoolBuilder
 from slipway.tuning.database import Database
@@ -359,3 +360,41 @@ def test_the_default_is_compiled_however_long_it_takes(tmp_path):
     assert found[task.space.default].seconds
     assert found[other].kind == "build"
     assert "was still compiling" in found[other].error
+
+
+class Exported:
+    """Stands for compiled functions."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def export_library(self, path):
+        Path(path).write_text(" ".join(self.names))
+
+
+@pytest.mark.parametrize(
+    ("bad", "together", "left"),
+    [
+        ((), 9, "f0 f1 f2"),
+        (("f1",), 9, "f0 f2"),
+        (("f0", "f1", "f2"), 9, None),
+        ((), 1, "f0"),  # a busy machine: each by itself is in time, all together are not
+        (("f0",), 1, "f1"),
+    ],
+)
+def test_what_is_refused_in_company_alone_costs_no_search(bad, together, left, tmp_path):
+    def compile_loops(loops):
+        if len(loops) > together or set(loops) & set(bad):
+            raise CodegenError("LLVM was still compiling after 10 s, and was ended")
+        return Exported(loops)
+
+    candidates = [candidate_of("plain", {"n": n}) for n in range(3)]
+    built = Built(None, {c: f"f{n}" for n, c in enumerate(candidates)})
+    path = tmp_path / "library"
+    compile_together(built, {f"f{n}": n for n in range(3)}, path, compile_loops)
+    assert built.path == (path if left else None)
+    assert " ".join(built.functions.values()) == (left or "")
+    assert set(built.functions) | set(built.errors) == set(candidates)
+    assert all("after 10 s" in text for text in built.errors.values())
+    if left:
+        assert path.read_text() == left

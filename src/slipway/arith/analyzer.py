@@ -168,7 +168,7 @@ class Analyzer:
         if atom is None:
             low, high = bounds_of(self, expr)
             atom = self._atoms[key] = Atom("other", self._next(), expr, low, high)
-            atom.variables = variables_in(self, expr)
+            atom.variables = variables_in(self, expr, atom)
             if isinstance(expr, (E.FloorDiv, E.FloorMod)):
                 atom.arg, atom.other = self.linear(expr.a), self.linear(expr.b)
                 atom.pure = all(a.pure for a in (*atom.arg.terms, *atom.other.terms))

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from slipway.ir.node import Node
 
 
-def variables_in(an: Analyzer, expr: Node) -> frozenset[Atom]:
-    """Return the atoms of the variables that an expression reads."""
+def variables_in(an: Analyzer, expr: Node, own: Atom) -> frozenset[Atom]:
+    """Return the atoms of the variables that an expression reads.
+
+    With an element of a tensor inside, its `own` atom is one: what that holds is not known yet.
+    """
     variables: set[Atom] = set()
     seen: set[int] = set()  # parts that are shared are walked once
     stack = [expr]
@@ -27,9 +30,13 @@ def variables_in(an: Analyzer, expr: Node) -> frozenset[Atom]:
         if id(node) in seen:
             continue
         seen.add(id(node))
+        if isinstance(node, E.ProducerLoad):
+            variables.add(own)
         if isinstance(node, E.Var):
             if node.dtype in INDEX_TYPES:
                 variables.update(*(a.variables for a in an.linear(node).terms))
+            else:
+                variables.add(an.var_atom(node))
         else:
             stack += [child for child in children(node) if isinstance(child, E.PrimExpr)]
     return frozenset(variables)

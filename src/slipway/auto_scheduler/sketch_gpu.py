@@ -2,7 +2,8 @@
 
 A product is tiled for blocks, virtual threads, threads and registers, and computed inside the tiles
 of what follows it; what it reads may come by shared memory, which the threads of a block fill
-together.  Every other stage that is not inlined is a kernel of one thread for each result.
+together.  A long sum, and a product of few results, may be summed by the threads of a block for
+each result.  Every other stage that is not inlined is a kernel of one thread for each result.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import math
 import random
 from collections.abc import Sequence
 
-from slipway.auto_scheduler.analysis import Role, StageRole, extent
+from slipway.auto_scheduler.analysis import LONG, Role, StageRole, extent
 from slipway.auto_scheduler.sketch import (
+    CUT,
     INLINED,
     ROOT,
-    TILED,
     UNROLLS,
     Knobs,
     Sketches,
@@ -30,6 +31,9 @@ THREADS = (16, 32, 64, 128, 256, 512, 1024)  # of a block
 USUAL_THREADS = 64
 VECTORS = (1, 2, 4)  # that a thread brings to shared memory at once
 MOST_OF_AXIS = 64  # threads along one axis
+PARTS = (1, 16, 32, 64, 128, 256)  # threads that sum one result together
+USUAL_PARTS = 32
+FEW_RESULTS = 4096  # of a product: one thread for each would leave most of a GPU idle
 
 
 class GpuSketches(Sketches):
@@ -52,7 +56,8 @@ class GpuSketches(Sketches):
     def predicted(self, candidate: Candidate) -> float | None:
         """Return a guess at the time of the products, in multiply-adds with their loads."""
         knobs, found = dict(candidate.knobs), 0.0
-        for role, threads in zip(self._products(), self._threads(candidate), strict=True):
+        tiled = self._tiled(candidate.strategy)
+        for role, threads in zip(tiled, self._threads(candidate), strict=True):
             op = self._op(role)
             lengths = [self._lengths(op, axis, knobs) for axis in op.axis]
             sums = [outer * inner for outer, _, inner in lengths]
@@ -65,22 +70,31 @@ class GpuSketches(Sketches):
         """Return the steps of a candidate's schedule."""
         return GpuWriter(self, candidate.strategy, dict(candidate.knobs)).steps
 
-    def _products(self) -> list[StageRole]:
-        return [role for role in self.roles if role.role is Role.TILED]
+    def _tiled(self, strategy: str) -> list[StageRole]:
+        products = [role for role in self.roles if role.role is Role.TILED]
+        return [role for role in products if strategy != CUT or not self._is_cut(role)]
 
     def _threads(self, candidate: Candidate) -> list[int]:
         """Return the threads of a block of each product."""
         knobs = dict(candidate.knobs)
         return [
             math.prod(self._lengths(op, axis, knobs)[1] for axis in op.axis)
-            for op in map(self._op, self._products())
+            for op in map(self._op, self._tiled(candidate.strategy))
         ]
 
-    def _kinds(self) -> tuple[str, ...]:
-        return (TILED,)
-
     def _is_cut(self, role: StageRole) -> bool:
-        return False
+        if role.role is not Role.TILED:
+            return False
+        op = self._op(role)
+        results = math.prod(extent(axis) for axis in op.axis)
+        return results <= FEW_RESULTS and self._steps(op) >= LONG
+
+    def _steps(self, op: ComputeOp) -> int:
+        return math.prod(extent(axis) for axis in op.reduce_axis)
+
+    def _parts(self, op: ComputeOp) -> tuple[int, ...]:
+        most = min(self.most_threads, self._steps(op))
+        return tuple(n for n in PARTS if n <= most)
 
     def _knobs(self, strategy: str, searched: Sequence[StageRole]) -> Knobs:
         knobs: Knobs = {}
@@ -90,10 +104,14 @@ class GpuSketches(Sketches):
             op = self._op(role)
             if role.role is Role.PLACED:
                 knobs[f"{op.name}.place"] = (ROOT, INLINED)
-            if role.role is Role.TILED:
+            if strategy == CUT and self._is_cut(role):
+                knobs[f"{op.name}.parts"] = self._parts(op)[1:]
+            elif role.role is Role.TILED:
                 self._tile_knobs(op, knobs)
             else:
                 knobs[f"{op.name}.threads"] = tuple(n for n in THREADS if n <= self.most_threads)
+            if role.role is Role.REDUCED and op.num_outputs == 1:
+                knobs[f"{op.name}.parts"] = self._parts(op)
         return {name: values for name, values in knobs.items() if len(values) > 1}
 
     def _tile_knobs(self, op: ComputeOp, knobs: Knobs) -> None:
@@ -114,7 +132,8 @@ class GpuSketches(Sketches):
             if role.role in (Role.INPUT, Role.INLINE, Role.FOLLOWER):
                 continue
             op = self._op(role)
-            wanted = {f"{op.name}.threads": USUAL_THREADS}
+            parts = USUAL_PARTS if self._steps(op) >= LONG else 1
+            wanted = {f"{op.name}.threads": USUAL_THREADS, f"{op.name}.parts": parts}
             if role.role is Role.TILED:
                 left = USUAL_THREADS
                 for axis in reversed(op.axis):
@@ -134,6 +153,13 @@ class GpuSketches(Sketches):
 class GpuWriter(SketchWriter):
     """Writes the steps of one candidate."""
 
+    def _write(self, role: StageRole) -> None:
+        products = [one for one in self.sketches.roles if one.follower == role.number]
+        if self.strategy == CUT and any(map(self.sketches._is_cut, products)):
+            self._spread(self._number(role.number), self.sketches._op(role))  # no tile is there
+        else:
+            super()._write(role)
+
     def _place(self, role: StageRole, op: ComputeOp) -> None:
         if self._knob(f"{op.name}.place", ROOT) == INLINED:
             self._do("CI", self._number(role.number))
@@ -141,9 +167,12 @@ class GpuWriter(SketchWriter):
             self._spread(self._number(role.number), op)
 
     def _spread(self, stage: int, op: ComputeOp) -> None:
-        """A thread for each result."""
+        """A thread for each result, or several that sum it together."""
         data = len(op.axis)
         if not data:
+            return
+        if self._knob(f"{op.name}.parts", 1) > 1:
+            self._sum_together(stage, op)
             return
         if data > 1:
             self._do("FU", stage, list(range(data)))
@@ -152,6 +181,21 @@ class GpuWriter(SketchWriter):
         self._do("SP", stage, 0, length, [min(threads, length)], 1)
         self._bind(stage, 0, "blockIdx.x")
         self._bind(stage, 1, "threadIdx.x")
+
+    def _cut(self, role: StageRole, op: ComputeOp) -> None:
+        self._sum_together(self._number(role.number), op)
+
+    def _sum_together(self, stage: int, op: ComputeOp) -> None:
+        """A block for each result, whose threads sum parts of it."""
+        data, reduced = len(op.axis), len(op.reduce_axis)
+        if reduced > 1:
+            self._do("FU", stage, list(range(data, data + reduced)))
+        if data > 1:
+            self._do("FU", stage, list(range(data)))
+        self._bind(stage, 0, "blockIdx.x")
+        steps = math.prod(map(extent, op.reduce_axis))
+        self._do("SP", stage, 1, steps, [self._knob(f"{op.name}.parts", USUAL_PARTS)], 1)
+        self._bind(stage, 2, "threadIdx.x")
 
     def _bind(self, stage: int, loop: int, mark: str) -> None:
         self._do("AN", stage, loop, MARKS.index(mark))

@@ -23,6 +23,7 @@ from slipway.autotvm.task import (
     ConfigEntity,
     ConfigSpace,
     FallbackConfigEntity,
+    FallbackContext,
     apply_history_best,
     get_config,
     template,
@@ -30,8 +31,8 @@ from slipway.autotvm.task import (
 from slipway.placeholders import TUNING, placeholder_of
 
 __all__ = [
-    "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "LocalBuilder",
-    "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
+    "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "FallbackContext",
+    "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
     "apply_graph_best", "apply_history_best", "callback", "get_config", "graph_tuner", "measure",
     "measure_option", "record", "task", "template", "tuner",
 ]  # fmt: skip

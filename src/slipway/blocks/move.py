@@ -14,6 +14,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import And, BufferLoad, IterVar, PrimExpr, Ramp, Range, Var
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
+from slipway.transform.loop.compact_buffers import is_in_block
 
 if TYPE_CHECKING:
     from slipway.ir.node import Node
@@ -514,11 +515,16 @@ def _region(
     buffer: Buffer,
     accesses: list[tuple[S.Block, tuple[PrimExpr, ...]]],
 ) -> tuple[Analyzer, list[tuple[PrimExpr, PrimExpr]]]:
-    """Return (low, extent) of what one step of `loop` accesses, dimension by dimension."""
+    """Return (low, extent) of what one step of `loop` accesses, dimension by dimension.
+
+    Of memory that the threads of a block share it is what all of them access.
+    """
     an = Analyzer()
     fixed = [*tree.loops_above(root, loop), loop]
     for one in fixed:
         _bound(an, one)
+    if buffer.scope.startswith("shared"):
+        fixed = [one for one in fixed if not is_in_block(one)]
     found: list[Interval | None] = [None] * buffer.ndim
     known = [False] * buffer.ndim
     for block, indices in accesses:

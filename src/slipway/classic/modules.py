@@ -50,7 +50,10 @@ FOLDED: dict[str, str] = {
     "tir": "generic",
     "tir.schedule": "schedule",
     "tir.transform": "function_pass transform",
-    "topi": "cpp einsum scan scatter scatter_add searchsorted sort tensor",
+    "topi": (
+        "argwhere cpp einsum scan scatter scatter_add searchsorted sort sparse_reshape stft "
+        "tensor unique"
+    ),
     "topi.arm_cpu": "depthwise_conv2d group_conv2d injective pooling",
     "topi.bifrost": "dense depthwise_conv2d",
     "topi.cuda": (
@@ -99,7 +102,7 @@ COMPLETED: dict[str, str] = {
     ),
     "autotvm": "graph_tuner measure record task tuner",
     "contrib": (
-        "cc debugger download graph_executor mkl ndk nvcc pipeline_executor "
+        "cc debugger download graph_executor mkl ndk nvcc pickle_memoize pipeline_executor "
         "pipeline_executor_build relay_viz tedd torch utils xcode"
     ),
     "driver": "build_module tvmc",

@@ -39,8 +39,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.tir.tvm_thread_allreduce": "bind a reduction axis to threadIdx",
     "tvm.tir.Layout": "layouts are strings here: 'NCHW16c'",
     "tvm.topi": "write the computation with te.compute, or the model with slipway.relay",
-    "tvm.topi.adreno": GPU_SCHEDULE,
-    "tvm.topi.hls": ACCELERATOR, "tvm.topi.hexagon": ACCELERATOR,
     "tvm.topi.x86": "topi.generic.schedule_injective schedules any expression",
     "tvm.topi.arm_cpu": "topi.generic.schedule_injective schedules any expression",
     "tvm.topi.generic": "topi.generic.schedule_injective schedules any expression",
@@ -109,7 +107,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
     "export_library for target wasm32 needs no Emscripten",
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
-    "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,
+    "tvm.contrib.tf_op": FRAMEWORK,
     "tvm.contrib.tflite_runtime": "the package tflite-runtime", "tvm.contrib.mxnet": FRAMEWORK,
     "tvm.contrib.utils": "tempfile and shutil of Python",
 }  # fmt: skip
@@ -132,8 +130,9 @@ DIFFERENT: dict[str, str] = {
     **{
         f"tvm.topi.{name}": "schedules of plain threads, one for each element; code is made for "
         "opencl"
-        for name in ("bifrost", "cuda", "gpu", "intel_graphics", "mali", "rocm")
+        for name in ("adreno", "bifrost", "cuda", "gpu", "intel_graphics", "mali", "rocm")
     },
+    **{f"tvm.topi.{name}": "schedules of any CPU" for name in ("hexagon", "hls")},
     "tvm.relay.transform.FastMath": "types the module: kernels compute by polynomials as it is",
     "tvm.relay.transform.DenseToSparse": "relay.build makes the weights dense once",
     "tvm.relay.transform.CombineParallelDense": "one product, not a batch of them",
@@ -147,6 +146,7 @@ DIFFERENT: dict[str, str] = {
     "tvm.te.create_prim_func": "blocks are called as the operations, their axes v_<axis>",
     "tvm.contrib.cblas.matmul": "NumPy's BLAS, in a process with Python",
     "tvm.contrib.cblas.batch_matmul": "NumPy's BLAS, in a process with Python",
+    "tvm.contrib.pickle_memoize": "results are kept as long as the process runs",
     "tvm.contrib.random.uniform": "NumPy's generator, in a process with Python",
     "tvm.contrib.random.normal": "NumPy's generator, in a process with Python",
     "tvm.contrib.random.randint": "NumPy's generator, in a process with Python",

@@ -63,11 +63,12 @@ def parted(options: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def secrets(token_file: Path | None, tls_ca: str | None) -> Iterator[None]:
     """Let what connects here have the token of a file and trust an authority."""
+    from slipway.rpc.connections.greeting import token_of
     from slipway.rpc.connections.tls import CA_VARIABLE
 
     given: dict[str, str] = {}
     if token_file is not None:
-        given["SLIPWAY_RPC_TOKEN"] = token_file.read_text(encoding="utf-8").strip()
+        given["SLIPWAY_RPC_TOKEN"] = token_of(token_file)
     if tls_ca is not None:
         given[CA_VARIABLE] = tls_ca
     before = {name: os.environ.get(name) for name in given}

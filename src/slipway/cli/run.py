@@ -212,7 +212,7 @@ def run_values(results: Sequence[Any], top: int) -> dict[str, Any]:
 
 def number_text(value: Any) -> float | str:
     """Return a number for JSON, which has no "nan" and no "inf": these become texts."""
-    if value.dtype.kind in "biu":
+    if np.asarray(value).dtype.kind in "biu":
         return int(value)
     number = float(value)
     return number if np.isfinite(number) else str(number)

@@ -43,7 +43,7 @@ from slipway.ir.structural import structural_digest
 from slipway.ir.visit import walk
 from slipway.relay import op_registry
 from slipway.relay.analysis.told_sizes import ranges_in
-from slipway.relay.dims import times_of
+from slipway.relay.dims import line_of
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.narrowed import divided_sizes, with_own_sizes
 from slipway.relay.op_registry import is_primitive
@@ -98,8 +98,8 @@ def _ready(loops: PrimFunc, target: Target) -> PrimFunc:
 def told_sizes(loops: PrimFunc) -> PrimFunc:
     """Return a kernel whose sizes are axes of its tensors, or follow from them at its beginning.
 
-    An axis of 32 * h elements becomes one of its own, and h a 32nd of it, where no other tells h;
-    axes of other formulas of h do too, because nobody outside knows h.
+    An axis of 32 * h + 1 elements becomes one of its own, and h follows from it, where no other is
+    h; axes of other formulas of h do too, because nobody outside knows h.
     """
     own = {e for _, buffer in loops.buffer_map for e in buffer.shape if isinstance(e, E.Var)}
     told: dict[E.Var, E.PrimExpr] = {}
@@ -110,9 +110,10 @@ def told_sizes(loops: PrimFunc) -> PrimFunc:
         if own.issuperset(variables):
             return extent
         size = E.SizeVar("_".join(v.name for v in variables), extent.dtype)
-        variable, times = times_of(extent)
-        if variable is not None:
-            told.setdefault(variable, E.FloorDiv(size, ops.const(times, size.dtype)))
+        line = line_of(extent)
+        if line is not None:
+            less = ops.sub(size, ops.const(line.more, size.dtype))
+            told.setdefault(line.variable, ops.floordiv(less, ops.const(line.times, size.dtype)))
         return size
 
     buffers = [

@@ -130,8 +130,8 @@ def check_open(graph: ModelGraph) -> None:
 def no_input_tells(dim: SymbolDim) -> LoweringError:
     """Return the error for a size that is not known when the inputs' shapes are."""
     return LoweringError(
-        f"no input has the dimension {dim} itself or some times, so that its size cannot be told "
-        f"from the inputs' shapes: give one of them an axis of Dim({str(dim)!r}, {dim.low}, "
+        f"no input has the dimension {dim} itself or some times (2 n + 1 tells n), so that it "
+        f"cannot be told from the inputs' shapes: give one an axis of Dim({str(dim)!r}, {dim.low}, "
         f"{dim.high})"
     )
 

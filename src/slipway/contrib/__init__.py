@@ -8,7 +8,7 @@ from slipway.lazy import load
 
 _MODULES = (
     "cblas", "cc", "clang", "debugger", "dlpack", "download", "graph_executor", "graph_runtime",
-    "mkl", "ndk", "nvcc", "pipeline_executor",
+    "mkl", "ndk", "nvcc", "pickle_memoize", "pipeline_executor",
     "pipeline_executor_build", "random", "relay_viz", "rpc", "spirv", "tar", "target",
     "tedd", "torch", "util", "utils", "xcode",
 )  # fmt: skip

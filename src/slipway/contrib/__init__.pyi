@@ -11,6 +11,7 @@ from slipway.contrib import graph_runtime as graph_runtime
 from slipway.contrib import mkl as mkl
 from slipway.contrib import ndk as ndk
 from slipway.contrib import nvcc as nvcc
+from slipway.contrib import pickle_memoize as pickle_memoize
 from slipway.contrib import pipeline_executor as pipeline_executor
 from slipway.contrib import pipeline_executor_build as pipeline_executor_build
 from slipway.contrib import random as random
@@ -37,6 +38,7 @@ __all__ = [
     "mkl",
     "ndk",
     "nvcc",
+    "pickle_memoize",
     "pipeline_executor",
     "pipeline_executor_build",
     "random",

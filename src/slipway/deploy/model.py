@@ -6,7 +6,6 @@ import os
 import reprlib
 import shutil
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -328,6 +327,8 @@ class Model:
         return "\n".join([f"<slipway model {self.name}>", *lines])
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(label)}</th>"
             f"<td style='text-align:left'>{escape(text)}</td></tr>"

@@ -10,11 +10,13 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import RPCError
+from slipway.cli.exit_codes import OptionError, code_of
+from slipway.errors import SlipwayError
+from slipway.rpc.connections.greeting import token_of
 from slipway.rpc.connections.tls import client_context, server_context
 from slipway.rpc.log import FORMATS, configure, tell
 
@@ -33,7 +35,7 @@ def read_token(arguments: argparse.Namespace) -> str:
     """Return the token, and take it out of the environment of what this process starts."""
     token = os.environ.pop("SLIPWAY_RPC_TOKEN", "")
     if arguments.token_file is not None:
-        token = arguments.token_file.read_text().strip()
+        token = token_of(arguments.token_file)
     return token
 
 
@@ -42,6 +44,17 @@ def message_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def told(
+    program: str, run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None
+) -> int:
+    """Run a program; where it cannot, say why, and return the exit code of that failure's class."""
+    try:
+        return run(argv)
+    except (OSError, SlipwayError) as error:
+        print(f"{program}: error: {message_of(error)}", file=sys.stderr)
+        return code_of(error)
 
 
 def add_log_format(parser: argparse.ArgumentParser) -> None:
@@ -101,11 +114,16 @@ def add_tls_ca(parser: argparse.ArgumentParser, peer: str) -> None:
 
 def own_tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
     """Return the context of --tls-cert and --tls-key; None without them."""
+    need_certificate(arguments)
     if arguments.tls_cert is None:
-        if arguments.tls_key is not None:
-            raise RPCError("--tls-key needs --tls-cert, the certificate of that key.")
         return None
     return server_context(arguments.tls_cert, arguments.tls_key)
+
+
+def need_certificate(arguments: argparse.Namespace) -> None:
+    """Refuse a key alone: whoever gave it would speak no TLS."""
+    if arguments.tls_key is not None and arguments.tls_cert is None:
+        raise OptionError("--tls-key needs --tls-cert, the certificate of that key.")
 
 
 def peer_tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:

@@ -9,15 +9,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from slipway.errors import RPCError, SlipwayError
+from slipway.cli.exit_codes import OptionError
 from slipway.exec.arguments import (
     add_log_format,
     add_token,
     address_text,
     announce,
-    message_of,
     read_token,
     run_until_stopped,
+    told,
 )
 from slipway.farm.board_server import BoardServer
 from slipway.micro.board import find_board
@@ -43,24 +43,25 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the server; return the exit status."""
+    """Run the server, and say what keeps it from that."""
+    return told("board-server", run, argv)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the server until SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
-    try:
-        token = read_token(arguments)
-        if problem := key_problem(arguments.key):
-            raise RPCError(f"{arguments.key!r} is no kind of device: {problem}.")
-        image = arguments.image.resolve(strict=True)
-        tracker = parse_address(arguments.tracker)
-        server = BoardServer(arguments.key, find_board(arguments.board), image, tracker, token)
-        with listen(arguments.host, arguments.port, arguments.port + 1) as listener:
-            address = address_text(listener, arguments.host)
-            log.configure("board-server", arguments.log_format)
-            announce("board-server", arguments, f"{arguments.key} at", address)
-            with contextlib.suppress(asyncio.CancelledError):
-                asyncio.run(run_until_stopped(server.serve(listener), -1))
-    except (SlipwayError, OSError) as error:
-        print(f"error: {message_of(error)}", file=sys.stderr)
-        return 1
+    token = read_token(arguments)
+    if problem := key_problem(arguments.key):
+        raise OptionError(f"{arguments.key!r} is no kind of device: {problem}.")
+    image = arguments.image.resolve(strict=True)
+    tracker = parse_address(arguments.tracker)
+    server = BoardServer(arguments.key, find_board(arguments.board), image, tracker, token)
+    with listen(arguments.host, arguments.port, arguments.port + 1) as listener:
+        address = address_text(listener, arguments.host)
+        log.configure("board-server", arguments.log_format)
+        announce("board-server", arguments, f"{arguments.key} at", address)
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(run_until_stopped(server.serve(listener), -1))
     return 0
 
 

@@ -10,16 +10,17 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from slipway.errors import RPCError, SlipwayError
+from slipway.cli.exit_codes import OptionError
+from slipway.errors import MissingPackageError
 from slipway.exec.arguments import (
     add_tls,
     add_tls_ca,
     add_token,
-    message_of,
     own_tls,
     peer_tls,
     read_token,
     run_until_stopped,
+    told,
 )
 from slipway.rpc import log
 from slipway.rpc.proxy import ProxyServer
@@ -70,34 +71,35 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the proxy, and say what keeps it from that."""
+    return told("rpc_proxy", run, argv)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
     """Run the proxy until SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
     plain = page = None
-    try:
-        if arguments.plain_devices:
-            if arguments.tls_cert is None:
-                raise RPCError("--plain-devices is a second port beside the one with --tls-cert.")
-            host, port = parse_address(arguments.plain_devices)
-            plain = listen(host, port, port + 1)
-        tls = own_tls(arguments)
-        proxy = ProxyServer(
-            read_token(arguments),
-            parse_address(arguments.tracker) if arguments.tracker else None,
-            arguments.custom_addr,
-            tls=tls,
-            tracker_tls=peer_tls(arguments),
-            tracker_name=arguments.tls_name,
-        )
-        if arguments.web_port is not None:
-            serve_devices = _page_server()
-            page = listen(arguments.web_host, arguments.web_port, arguments.web_port + 1)
-        if arguments.listen_fd >= 0:
-            listener = socket.socket(fileno=arguments.listen_fd)
-        else:
-            listener = listen(arguments.host, arguments.port, arguments.port_end)
-    except (OSError, SlipwayError) as error:
-        print(f"rpc_proxy: error: {message_of(error)}", file=sys.stderr)
-        return 2
+    if arguments.plain_devices:
+        if arguments.tls_cert is None:
+            raise OptionError("--plain-devices is a second port beside the one with --tls-cert.")
+        host, port = parse_address(arguments.plain_devices)
+        plain = listen(host, port, port + 1)
+    tls = own_tls(arguments)
+    proxy = ProxyServer(
+        read_token(arguments),
+        parse_address(arguments.tracker) if arguments.tracker else None,
+        arguments.custom_addr,
+        tls=tls,
+        tracker_tls=peer_tls(arguments),
+        tracker_name=arguments.tls_name,
+    )
+    if arguments.web_port is not None:
+        serve_devices = _page_server()
+        page = listen(arguments.web_host, arguments.web_port, arguments.web_port + 1)
+    if arguments.listen_fd >= 0:
+        listener = socket.socket(fileno=arguments.listen_fd)
+    else:
+        listener = listen(arguments.host, arguments.port, arguments.port_end)
     if not arguments.silent:
         log.configure("RPCProxy")
     if arguments.listen_fd < 0:
@@ -130,7 +132,7 @@ def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
     try:
         from slipway.rpc.web.devices import serve_devices
     except ModuleNotFoundError as error:
-        raise RPCError(
+        raise MissingPackageError(
             f"--web-port needs the package {error.name!r}: {install_line('web')}."
         ) from error
     return serve_devices

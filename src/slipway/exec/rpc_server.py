@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from slipway.errors import RPCError, SlipwayError
+from slipway.cli.exit_codes import OptionError
 from slipway.exec.arguments import (
     add_log_format,
     add_tls,
@@ -17,8 +17,9 @@ from slipway.exec.arguments import (
     address_text,
     announce,
     announce_port,
-    message_of,
+    need_certificate,
     read_token,
+    told,
 )
 from slipway.rpc import native
 from slipway.rpc.server import (
@@ -76,47 +77,45 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the server, and say what keeps it from that."""
+    return told("rpc_server", run, argv)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
     """Run the server; the exit status is 0 after SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
     listener = None
-    try:
-        options = _options(arguments)
-        front_of(options)
-        native.library()
-        for library in filter(None, arguments.load_library.split(":")):
-            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-        if arguments.listen_fd >= 0:
-            listener = socket.socket(fileno=arguments.listen_fd)
-        elif not (options.through_proxy or arguments.stdio or arguments.serial) and (
-            arguments.connection_fd < 0
-        ):
-            listener = listen(arguments.host, arguments.port, arguments.port_end)
-    except (OSError, SlipwayError) as error:
-        print(f"rpc_server: error: {message_of(error)}", file=sys.stderr)
-        return 2
+    options = _options(arguments)
+    front_of(options)
+    native.library()
+    for library in filter(None, arguments.load_library.split(":")):
+        ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    if arguments.listen_fd >= 0:
+        listener = socket.socket(fileno=arguments.listen_fd)
+    elif not (options.through_proxy or arguments.stdio or arguments.serial) and (
+        arguments.connection_fd < 0
+    ):
+        listener = listen(arguments.host, arguments.port, arguments.port_end)
     if arguments.listen_fd < 0 and listener is not None:
         _announce(arguments, listener, has_token=bool(options.token))
     connection = arguments.connection_fd if arguments.connection_fd >= 0 else None
     if arguments.stdio:
         connection = -1
     line = (arguments.serial, arguments.baud) if arguments.serial else None
-    try:
-        return 0 if serve(listener, options, arguments.watch_fd, connection, line) == 0 else 1
-    except RPCError as error:
-        print(f"rpc_server: error: {message_of(error)}", file=sys.stderr)
-        return 2
+    return 0 if serve(listener, options, arguments.watch_fd, connection, line) == 0 else 1
 
 
 def _options(arguments: argparse.Namespace) -> ServerOptions:
     tracker = parse_address(arguments.tracker) if arguments.tracker else None
+    need_certificate(arguments)
     if arguments.through_proxy:
         if tracker is not None:
-            raise RPCError("--through-proxy excludes --tracker; give --tracker to the proxy.")
+            raise OptionError("--through-proxy excludes --tracker; give --tracker to the proxy.")
         tracker = (arguments.host, arguments.port)
     if arguments.serial and (tracker is not None or arguments.stdio or arguments.tls_cert):
-        raise RPCError("--serial excludes --tracker, --through-proxy, --stdio and --tls-cert.")
+        raise OptionError("--serial excludes --tracker, --through-proxy, --stdio and --tls-cert.")
     if tracker is not None and not arguments.key:
-        raise RPCError("--tracker and --through-proxy need --key, the kind of device this is.")
+        raise OptionError("--tracker and --through-proxy need --key, the kind of device this is.")
     return ServerOptions(
         key=arguments.key,
         token=read_token(arguments),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import RPCError, SlipwayError
+from slipway.errors import MissingPackageError
 from slipway.exec.arguments import (
     add_log_format,
     add_tls,
@@ -20,12 +20,13 @@ from slipway.exec.arguments import (
     address_text,
     announce,
     announce_port,
-    message_of,
     own_tls,
     read_token,
     run_until_stopped,
+    told,
 )
 from slipway.rpc import log
+from slipway.rpc.connections.greeting import token_of
 from slipway.rpc.farm.commands import read_commands
 from slipway.rpc.farm.store import Store
 from slipway.rpc.server import listen
@@ -72,27 +73,28 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tracker, and say what keeps it from that."""
+    return told("rpc_tracker", run, argv)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
     """Run the tracker until SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
     admin_token = os.environ.pop("SLIPWAY_RPC_ADMIN_TOKEN", "")
-    try:
-        if arguments.admin_token_file is not None:
-            admin_token = arguments.admin_token_file.read_text().strip()
-        tls = own_tls(arguments)
-        commands = read_commands(arguments.commands) if arguments.commands is not None else []
-        store = Store(arguments.state)
-        tracker = TrackerServer(read_token(arguments), admin_token, tls=tls, store=store)
-        if arguments.listen_fd >= 0:
-            listener = socket.socket(fileno=arguments.listen_fd)
-        else:
-            listener = listen(arguments.host, arguments.port, arguments.port_end)
-        page = None
-        if arguments.web is not None:
-            serve_page = _page_server()
-            page = listen(arguments.web_host, arguments.web, arguments.web + 1)
-    except (OSError, SlipwayError) as error:
-        print(f"rpc_tracker: error: {message_of(error)}", file=sys.stderr)
-        return 2
+    if arguments.admin_token_file is not None:
+        admin_token = token_of(arguments.admin_token_file)
+    tls = own_tls(arguments)
+    commands = read_commands(arguments.commands) if arguments.commands is not None else []
+    store = Store(arguments.state)
+    tracker = TrackerServer(read_token(arguments), admin_token, tls=tls, store=store)
+    if arguments.listen_fd >= 0:
+        listener = socket.socket(fileno=arguments.listen_fd)
+    else:
+        listener = listen(arguments.host, arguments.port, arguments.port_end)
+    page = None
+    if arguments.web is not None:
+        serve_page = _page_server()
+        page = listen(arguments.web_host, arguments.web, arguments.web + 1)
     if not arguments.silent:
         log.configure("RPCTracker", arguments.log_format)
     if arguments.listen_fd < 0:
@@ -115,7 +117,9 @@ def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
     try:
         from slipway.rpc.web.app import serve_page
     except ImportError as error:
-        raise RPCError(f"--web needs the package {error.name!r}: {install_line('web')}.") from error
+        raise MissingPackageError(
+            f"--web needs the package {error.name!r}: {install_line('web')}."
+        ) from error
     return serve_page
 
 

@@ -47,7 +47,8 @@ LOOK = "; ".join(
         f'echo "{MARK}machine $(uname -m)"',
         f'echo "{MARK}disk $(df -Pk . | tail -n 1)"',
         f'if [ -w . ]; then echo "{MARK}writable yes"; fi',
-        "if systemctl --user show-environment >/dev/null 2>&1; then boot=systemd; "
+        # In a chroot systemctl agrees to everything and does nothing: what it shows counts.
+        "if systemctl --user show-environment 2>/dev/null | grep -q =; then boot=systemd; "
         "elif command -v crontab >/dev/null 2>&1; then boot=cron; else boot=none; fi",
         f'echo "{MARK}boot $boot"',
         f'echo "{MARK}version $({SERVER} --version 2>/dev/null)"',

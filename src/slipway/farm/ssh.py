@@ -37,15 +37,15 @@ _REASONS: tuple[tuple[str, str], ...] = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         "its host key is not the one known here: another machine, or one that was installed anew. "
-        "If you know why, `ssh-keygen -R {host}` forgets the old key",
+        "If you know why, `ssh-keygen -R {known}` forgets the old key",
     ),
     (
         "Host key verification failed",
-        "its host key is not known here yet; `ssh {address}` once by hand shows and keeps it",
+        "its host key is not known here yet; `ssh {way}` once by hand shows and keeps it",
     ),
     (
         "Permission denied",
-        "it does not let you in without a password; `ssh-copy-id {address}` gives it your key, or "
+        "it does not let you in without a password; `ssh-copy-id {way}` gives it your key, or "
         "name one with --identity",
     ),
     ("Connection refused", "nothing listens at its ssh port; switch ssh on there, or --ssh-port"),
@@ -135,8 +135,10 @@ class Host:
 
     def _reason(self, said: str) -> str:
         host = self.address.rpartition("@")[2]
+        known = host if self.port in (None, 22) else shlex.quote(f"[{host}]:{self.port}")
+        way = f"{self.address}" if self.port is None else f"-p {self.port} {self.address}"
         for cause, meaning in _REASONS:
             if cause in said:
-                return f"{self.address}: {meaning.format(address=self.address, host=host)}"
+                return f"{self.address}: {meaning.format(way=way, known=known)}"
         last = said.splitlines()[-1] if said else "it said nothing"
         return f"{self.address} cannot be reached with ssh: {last}"

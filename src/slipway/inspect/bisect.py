@@ -21,7 +21,7 @@ import numpy as np
 
 from slipway.compiler.model_graph import COPY, NOP, GraphNode, ModelGraph
 from slipway.inspect.difference import TOLERANCE, Difference, first_difference
-from slipway.relay.dims import at, times_of
+from slipway.relay.dims import at, line_of
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call, interpret
 from slipway.relay.narrowed import narrowed
@@ -109,9 +109,9 @@ def _told(type_: Any, value: Array) -> dict[Any, int]:
     """Return the open sizes that the shape of a tensor's value tells."""
     found = {}
     for extent, size in zip(type_.shape, value.shape, strict=True):
-        variable, times = times_of(getattr(extent, "formula", None))
-        if variable is not None:
-            found[variable] = size // times
+        line = line_of(extent)
+        if line is not None:
+            found[line.variable] = line.size(size)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import LoweringError
-from slipway.ir.expr import Broadcast, Call, PrimExpr, StringImm
+from slipway.ir.expr import Broadcast, Call, PrimExpr, StringImm, plain_name
 from slipway.ir.intrin import INTRINSICS, Intrinsic
 from slipway.ir.op_attrs import set_op_attr
 from slipway.target.datatype import MINIMA, MinimumValue
@@ -34,22 +34,6 @@ class CallEffectKind:
     ReadState = "read"
     UpdateState = "update"
     Opaque = "opaque"
-
-
-class OpName(str):
-    """The operator of a call as rules see it: a text that has a `name` with "tir." in front."""
-
-    __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """The name as classic scripts write it."""
-        return f"tir.{plain_name(self)}"
-
-
-def plain_name(name: str) -> str:
-    """Return an intrinsic's name without the "tir." that classic scripts write."""
-    return name.removeprefix("tir.")
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
@@ -118,11 +102,9 @@ def lowered(call: Call, kind: str) -> PrimExpr | None:
     """Return what the rules make of a call on targets of `kind`; None where none applies."""
     name = plain_name(call.op)
     found = _RULES.get((name, kind)) or _RULES.get((name, DEFAULT))
-    result = None if found is None else found[1](call.replace(op=OpName(call.op)))
+    result = None if found is None else found[1](call)
     if result is None or result is call:
         return None
-    if isinstance(result, Call) and isinstance(result.op, OpName):
-        return None  # the call that the rule was given
     if not isinstance(result, PrimExpr) or result.dtype != call.dtype:
         raise LoweringError(
             f"the rule for {call.op} on {kind} must return an expression of type {call.dtype}, "

@@ -435,6 +435,22 @@ class Let(PrimExpr):
         _set_dtype(self, self.body.dtype)
 
 
+def plain_name(name: str) -> str:
+    """Return an intrinsic's name without the "tir." that classic scripts write."""
+    return name.removeprefix("tir.")
+
+
+class OpName(str):
+    """The operator of a call: a text that has a `name` with "tir." in front, for scripts."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name as classic scripts write it."""
+        return f"tir.{plain_name(self)}"
+
+
 @node
 class Call(PrimExpr):
     """A call of the intrinsic or extern function named `op`."""
@@ -450,6 +466,8 @@ class Call(PrimExpr):
             object.__setattr__(self, "op", op)
             if self.dtype is None:  # of a call for its effect
                 object.__setattr__(self, "dtype", "int32")
+        if type(self.op) is not OpName:
+            object.__setattr__(self, "op", OpName(self.op))
 
     @property
     def name(self) -> str:

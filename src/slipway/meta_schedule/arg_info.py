@@ -46,6 +46,14 @@ class TensorInfo(NamedTuple):
     dtype: str
     shape: Sequence[int]
 
+    def __str__(self) -> str:
+        return f'TensorInfo("{self.dtype}", {list(self.shape)})'
+
+    @staticmethod
+    def from_json(json_obj: Any) -> TensorInfo:
+        """Return what `as_json` wrote.  Raises ArgumentValueError for anything else."""
+        return ArgInfo.from_json(json_obj)
+
     def as_json(self) -> list[Any]:
         """Return it as plain values."""
         return ["TENSOR", self.dtype, list(self.shape)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.blocks.trace import Instruction, Trace
 from slipway.errors import NotAvailableError
+from slipway.meta_schedule.rule import RULES
 from slipway.meta_schedule.utils import Described
 from slipway.placeholders import SCHEDULES, placeholder_of
 
@@ -36,9 +37,12 @@ class Mutator(Described):
     @staticmethod
     def create(kind: str) -> dict[Mutator, float]:
         """Return those of a kind of target, with their probabilities."""
-        if kind not in ("llvm", "c"):
-            raise NotAvailableError(f"there are no mutators for {kind!r}: those here are 'llvm'")
-        return {MutateTileSize(): 0.9, MutateComputeLocation(): 0.05, MutateUnroll(): 0.03}
+        if kind not in RULES:
+            raise NotAvailableError(
+                f"there are no mutators for {kind!r}: those here are for {', '.join(RULES)}"
+            )
+        found = {MutateTileSize(): 0.9, MutateComputeLocation(): 0.05, MutateUnroll(): 0.03}
+        return found if kind in ("llvm", "c") else {**found, MutateThreadBinding(): 0.02}
 
 
 create = Mutator.create
@@ -80,13 +84,28 @@ class MutateUnroll(Mutator):
     def apply(self, trace: Trace, rand_state: int = -1) -> Trace | None:
         """Return a trace with another number, None where there is none to choose."""
         rng = _rng(rand_state)
-        several = [i for i in _choosing(trace, "sample_categorical") if len(i.attrs[0]) > 1]
+        several = [i for i in self.choosing(trace) if len(i.attrs[0]) > 1]
         if not several:
             return None
         inst = rng.choice(several)
         now = int(trace.get_decision(inst))
         other = rng.choice([i for i in range(len(inst.attrs[0])) if i != now])
         return trace.with_decision(inst, other, remove_postproc=True)
+
+    def choosing(self, trace: Trace) -> list[Instruction]:
+        """Return the steps whose number this mutator changes."""
+        return _choosing(trace, "sample_categorical")
+
+
+class MutateThreadBinding(MutateUnroll):
+    """Takes another number of threads: a sampled number that a loop is split by."""
+
+    def choosing(self, trace: Trace) -> list[Instruction]:
+        """Return the steps by whose number a loop is split."""
+        splits = (one for one in trace.insts if one.kind.method == "split")
+        taken = {id(value) for one in splits for value in one.inputs}
+        found = super().choosing(trace)
+        return [inst for inst in found if any(id(out) in taken for out in inst.outputs)]
 
 
 class MutateParallel(Mutator):

@@ -6,22 +6,25 @@ rules here and the loop passes do: they are taken, and change nothing.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from slipway import dtypes
+from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.blocks import tree
 from slipway.blocks.schedule import LoopRV, Schedule
 from slipway.errors import ScheduleError
 from slipway.ir import ops
-from slipway.ir.stmt import For, ForKind
-from slipway.ir.visit import walk
-from slipway.meta_schedule.schedule_rule import (
-    PARALLEL,
-    UNROLL,
-    VECTORIZE,
-    counted_by,
-    kinds_of,
-)
+from slipway.ir.stmt import Allocate, For, ForKind, Stmt
+from slipway.ir.visit import children, walk
+from slipway.meta_schedule.rule_questions import counted_by, kinds_of
+from slipway.meta_schedule.schedule_rule import PARALLEL, UNROLL, VECTORIZE
+from slipway.meta_schedule.thread_rules import THREAD, AutoBind, tags_of
+from slipway.meta_schedule.tiling_rule import COOPERATIVE
 from slipway.placeholders import SCHEDULES, placeholder_of
+from slipway.target import Target
+from slipway.transform.loop.compact_buffers import compact_buffers
+from slipway.transform.loop.lower_blocks import without_blocks
 
 if TYPE_CHECKING:
     from slipway.meta_schedule.tune_context import TuneContext
@@ -86,7 +89,83 @@ class RewriteParallelVectorizeUnroll(Postproc):
                 _parallelize(sch, name, int(found[PARALLEL]))
             if int(found.get(UNROLL, 0)):
                 loops = sch.get_loops(sch.get_block(name))
-                sch.annotate(loops[0], "pragma_auto_unroll_max_step", int(found[UNROLL]))
+                serial = [loop for loop in loops if sch.get(loop).thread is None]
+                if serial:
+                    sch.annotate(serial[0], "pragma_auto_unroll_max_step", int(found[UNROLL]))
+        return True
+
+
+class RewriteCooperativeFetch(Postproc):
+    """Lets the threads of a block fill memory that they share, as annotations ask for it."""
+
+    def apply(self, sch: Schedule) -> bool:
+        """Bind the loops of copies, and take the annotations off."""
+        for name, found in [(b.name, dict(b.annotations)) for b in tree.leaf_blocks(sch.func.body)]:
+            if COOPERATIVE not in found:
+                continue
+            sch.enter_postproc()
+            block = sch.get_block(name)
+            sch.unannotate(block, COOPERATIVE)
+            around = [(loop, sch.get(loop)) for loop in sch.get_loops(block)]
+            own = [loop for loop, node in around if len(tree.leaf_blocks(node.body)) == 1]
+            threads = [
+                n for _, n in around if n.thread is not None and n.thread.thread_tag == THREAD
+            ]
+            if not own or not threads:
+                continue
+            fused, vector = sch.fuse(*own) if len(own) > 1 else own[0], int(found[COOPERATIVE])
+            factors = [None, threads[0].extent, *([vector] if vector > 1 else [])]
+            _, inner, *lanes = sch.split(fused, factors)
+            sch.bind(inner, THREAD)
+            if lanes:
+                sch.vectorize(lanes[0])
+        return True
+
+
+class RewriteUnboundBlock(Postproc):
+    """Binds the loops of blocks that no thread runs, as `AutoBind` does."""
+
+    def __init__(self, max_threadblocks: int = 256) -> None:
+        self.rule = AutoBind(max_threadblocks, [256])
+
+    def apply(self, sch: Schedule) -> bool:
+        """Bind them."""
+        for name in [block.name for block in tree.leaf_blocks(sch.func.body)]:
+            block = sch.get_block(name)
+            if not tags_of(sch, block):
+                self.rule.bind(sch, block)
+        return True
+
+
+class VerifyGPUCode(Postproc):
+    """Refuses what has more threads or more shared memory in a block than the target allows."""
+
+    def __init__(self) -> None:
+        self.target: Target | None = None
+
+    def _initialize_with_tune_context(self, context: TuneContext) -> None:
+        self.target = context.target
+
+    def apply(self, sch: Schedule) -> bool:
+        """Return whether each kernel of the function is as small as that."""
+        if self.target is None or self.target.kind.is_cpu:
+            return True
+        for nest in _nests(compact_buffers(without_blocks(sch.func.body))):
+            threads: dict[str, int] = {}
+            shared = 0
+            for node in walk(nest):
+                if isinstance(node, For) and node.thread is not None:
+                    tag = node.thread.thread_tag
+                    if tag.startswith("threadIdx"):
+                        threads[tag] = max(threads.get(tag, 1), ops.as_int(node.extent) or 1)
+                elif isinstance(node, Allocate) and node.buffer.scope == "shared":
+                    shared += math.prod(ops.as_int(n) or 1 for n in node.buffer.shape) * (
+                        -(-dtypes.bits_of(node.buffer.dtype) // 8)
+                    )
+            if math.prod(threads.values()) > most_threads(self.target):
+                return False
+            if shared > shared_bytes(self.target):
+                return False
         return True
 
 
@@ -103,6 +182,13 @@ class RewriteTensorize(Postproc):
 
     def __init__(self, vectorize_init_loop: bool = False) -> None:
         self.vectorize_init_loop = vectorize_init_loop
+
+
+def _nests(stmt: Any) -> list[Any]:
+    """Return the outermost loops of a function."""
+    if isinstance(stmt, For):
+        return [stmt]
+    return [one for child in children(stmt) if isinstance(child, Stmt) for one in _nests(child)]
 
 
 def _begun(sch: Schedule, name: str) -> list[str]:
@@ -169,6 +255,7 @@ def _outermost(sch: Schedule) -> list[str]:
 
 def finished(sch: Schedule) -> Schedule:
     """Return a schedule after what every search here does at its end."""
+    RewriteCooperativeFetch().apply(sch)
     RewriteParallelVectorizeUnroll().apply(sch)
     return sch
 

@@ -16,7 +16,7 @@ from slipway.compiler.vm import compile as compile_vm
 from slipway.errors import NotAvailableError
 from slipway.ir.function import IRModule
 from slipway.meta_schedule.builder import Builder, LocalBuilder
-from slipway.meta_schedule.database import JSONDatabase
+from slipway.meta_schedule.database import Database, kept_in
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.runner import LocalRunner, PyRunner
 from slipway.meta_schedule.searches import SearchParts, engine_builder
@@ -121,9 +121,9 @@ def tune_tvm(
     work_dir: str | Path,
     runner: Runner | None = None,
     builder: Builder | EngineBuilder | None = None,
-    database: JSONDatabase | None = None,
+    database: Database | None = None,
     seed: int | None = None,
-) -> JSONDatabase:
+) -> Any:
     """Search the layouts and kernels of a model and return the database of all trials.
 
     A search that was ended, by Ctrl-C too, goes on where it was when it is called again with the
@@ -147,7 +147,7 @@ def tune_relay(
     num_trials_per_iter: int = 64,
     builder: Builder | EngineBuilder | str | None = None,
     runner: Runner | str | None = None,
-    database: JSONDatabase | str | None = None,
+    database: Database | str | None = None,
     cost_model: object = "xgb",
     measure_callbacks: object = "default",
     task_scheduler: object = "gradient",
@@ -159,7 +159,7 @@ def tune_relay(
     opt_level: int = 3,
     disabled_pass: Iterable[str] | None = None,
     instruments: Iterable[PassInstrument] | None = None,
-) -> JSONDatabase:
+) -> Any:
     """The same as `tune_tvm` with the limits as arguments.
 
     A part of classic TVM's search that is given by its name stands for the one that there is; a
@@ -198,7 +198,7 @@ def tune_relay(
 
 
 def compile_relay(
-    database: JSONDatabase,
+    database: Database,
     mod: IRModule | Function,
     target: Target | str,
     params: Mapping[str, Any] | None = None,
@@ -237,17 +237,16 @@ def _searched(
     work_dir: str | Path,
     runner: Runner | None,
     builder: Builder | EngineBuilder | None,
-    database: JSONDatabase | None,
+    database: Database | None,
     seed: int | None,
     context: PassContext,
     parts: SearchParts | None = None,
-) -> JSONDatabase:
+) -> Any:
     """Search in a PassContext, as `tune_tvm` says."""
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
     builders = engine_builder(builder)
-    found = database if database is not None else JSONDatabase(work_dir=work_dir)
     limit = (config or TuneConfig()).budget()
-    with context, ExitStack() as stages:
+    with context, kept_in(database, work_dir) as found, ExitStack() as stages:
         stages.enter_context(Profiler.timeit("LayoutSearch"))
 
         def kernels_begin(_: list[TuningTask]) -> None:
@@ -259,7 +258,7 @@ def _searched(
             begun=kernels_begin, seed=seed or 0, builder=builders,
             prepare=lambda searches: parts.sharing(searches, found) if parts else None,
         )  # fmt: skip
-    return found
+    return found if database is None else database
 
 
 def _context(

@@ -1,87 +1,58 @@
 """Schedule rules (classic): what `PostOrderApply` does to each block of a function.
 
 ``rule.apply(sch, block)`` returns schedules: the given one where the rule has nothing to do, or
-copies with steps.  Those of a processor are `ScheduleRule.create("llvm")`; a script's own derive
-from `PyScheduleRule`.
+copies with steps.  Those of a processor are `ScheduleRule.create("llvm")`, of GPUs
+`ScheduleRule.create("cuda")` and the like; a script's own derive from `PyScheduleRule`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.blocks import tree
-from slipway.blocks.schedule import BlockRV, LoopRV, Schedule
-from slipway.errors import NotAvailableError, ScheduleError, TuningError
-from slipway.ir import ops
-from slipway.ir.expr import BufferLoad, Call, IterVar, Var
-from slipway.ir.stmt import Block
+from slipway.blocks.schedule import BlockRV, Schedule
+from slipway.errors import TuningError
+from slipway.ir.expr import Call
 from slipway.ir.visit import walk
+from slipway.meta_schedule.rule import RULES, ScheduleRule
+from slipway.meta_schedule.rule_questions import (
+    LONG,
+    is_spatial,
+    kinds_of,
+    leaf_of,
+    lengths_of,
+    nest_of,
+    reduces,
+    tried,
+)
+from slipway.meta_schedule.thread_rules import AutoBind, CrossThreadReduction
+from slipway.meta_schedule.tiling_rule import MultiLevelTiling, ReuseType
 from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.runtime.packed_func import get_global_func
-from slipway.target import Target
 
 if TYPE_CHECKING:
     from slipway.meta_schedule.tune_context import TuneContext
 
 FEW_POINTS = 64  # fewer results than these: a long sum is cut into parts
-LONG = 64
 # Annotations of blocks: what is done to their loops when all lengths are known.
 PARALLEL = "meta_schedule.parallel"
 VECTORIZE = "meta_schedule.vectorize"
 UNROLL = "meta_schedule.unroll_explicit"
 
 
-class ScheduleRule:
-    """What is done to one block."""
+__all__ = [
+    "AddRFactor", "ApplyCustomRule", "AutoBind", "AutoInline", "CrossThreadReduction",
+    "InlineConstantScalars", "MultiLevelTiling", "ParallelizeVectorizeUnroll", "PyScheduleRule",
+    "RandomComputeLocation", "ReuseType", "ScheduleRule", "create",
+]  # fmt: skip
 
-    def _initialize_with_tune_context(self, context: TuneContext) -> None:
-        """Be told what the search is for."""
-
-    def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
-        """Return the schedule, or copies of it with steps for the block."""
-        raise NotImplementedError(f"{type(self).__name__} has no apply(sch, block)")
-
-    def clone(self) -> ScheduleRule:
-        """Return the rule: it keeps nothing of a search."""
-        return self
-
-    @staticmethod
-    def create(kind: str) -> list[ScheduleRule]:
-        """Return the rules of a kind of target."""
-        if kind not in ("llvm", "c"):
-            raise NotAvailableError(
-                f"there are no schedule rules for {kind!r}: those here are for processors "
-                "('llvm'); give PostOrderApply(sch_rules=[...]) your own, or a ScheduleFn"
-            )
-        return [
-            ApplyCustomRule(), AutoInline(), AddRFactor(), MultiLevelTiling("SSRSRS"),
-            RandomComputeLocation(), ParallelizeVectorizeUnroll(),
-        ]  # fmt: skip
-
-    @staticmethod
-    def of_target(target: Target) -> list[ScheduleRule]:
-        """Return the rules for a target."""
-        return ScheduleRule.create("llvm" if target.kind.is_cpu else target.kind.name)
+create = ScheduleRule.create
 
 
 class PyScheduleRule(ScheduleRule):
     """A rule of a script's own: it has `apply(sch, block)`."""
-
-
-@dataclass(frozen=True)
-class ReuseType:
-    """Whether a tile is computed in memory of its own, "no", "may" or "must", inside which loops.
-
-    Levels count the tiles of the structure from the outside, from one on.
-    """
-
-    req: str = "may"
-    levels: Sequence[int] = (1, 2)
-    scope: str = "global"
 
 
 class ApplyCustomRule(ScheduleRule):
@@ -141,7 +112,7 @@ class AutoInline(ScheduleRule):
         readers = sch.get_consumers(block)
         if not readers or calls & self.disallowed or (calls and len(readers) > 1):
             return [sch]
-        if calls and any(_reduces(sch, reader) for reader in readers):
+        if calls and any(reduces(sch, reader) for reader in readers):
             return [sch]
         return [tried(sch, lambda copy: copy.compute_inline(block)) or sch]
 
@@ -167,7 +138,7 @@ class AddRFactor(ScheduleRule):
         found = leaf_of(sch, block)
         if found is None or is_spatial(found) or "" in kinds_of(sch, block):
             return [sch]
-        spatial, reduced = _lengths(found, "data"), _lengths(found, "reduce")
+        spatial, reduced = lengths_of(found, "data"), lengths_of(found, "reduce")
         if math.prod(spatial) >= FEW_POINTS or math.prod(reduced) < LONG:
             return [sch]
 
@@ -179,80 +150,6 @@ class AddRFactor(ScheduleRule):
 
         made = tried(sch, cut)
         return [sch] if made is None else [made, sch]
-
-
-class MultiLevelTiling(ScheduleRule):
-    """Tiles what reads elements again and again; "S" and "R" of the structure are levels of loops.
-
-    The tile is computed where the block that reads it is, if that reads each element once, or in
-    memory of its own.
-    """
-
-    def __init__(
-        self,
-        structure: str = "SSRSRS",
-        tile_binds: Sequence[str] | None = None,
-        max_innermost_factor: int | None = 64,
-        vector_load_lens: Sequence[int] | None = None,
-        reuse_read: ReuseType | None = None,
-        reuse_write: ReuseType | None = ReuseType(),
-        filter_fn: Callable[[Schedule, BlockRV], bool] | None = None,
-    ) -> None:
-        if tile_binds is not None or reuse_read is not None:
-            raise NotAvailableError(
-                "MultiLevelTiling here is for processors: tile_binds and reuse_read, which are for "
-                "GPUs, are not there; write the steps in a ScheduleFn"
-            )
-        if not structure or set(structure) - {"S", "R"}:
-            raise TuningError(f"the structure {structure!r} is not of the letters S and R")
-        del vector_load_lens
-        self.structure, self.most = structure, max_innermost_factor or 0
-        self.reuse, self.filter = reuse_write, filter_fn
-
-    def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
-        """Return the schedules with the block tiled, computed in each of the levels."""
-        found = leaf_of(sch, block)
-        if found is None or not is_plain(sch, block):
-            return [sch]
-        wanted = self.filter(sch, block) if self.filter is not None else _reuses(found)
-        if not wanted:
-            return [sch]
-        made: list[Schedule] = []
-        reuse = self.reuse
-        if reuse is not None and reuse.req != "no":
-            for level in reuse.levels:
-                one = tried(sch, partial(self._tiled, block=block, level=level))
-                made += [] if one is None else [one]
-        if not made or reuse is None or reuse.req != "must":
-            one = tried(sch, partial(self._tiled, block=block, level=0))
-            made += [] if one is None else [one]
-        return made or [sch]
-
-    def _tiled(self, sch: Schedule, block: BlockRV, level: int) -> None:
-        """Tile, and compute the tile in level `level` of what reads it; 0: in place."""
-        copied = None
-        if level:
-            readers = sch.get_consumers(block)
-            if len(readers) == 1 and _follows(sch, block, readers[0]):
-                copied = readers[0]
-            else:
-                copied = sch.cache_write(block, 0, self.reuse.scope if self.reuse else "global")
-        levels: list[list[LoopRV]] = [[] for _ in self.structure]
-        for loop, kind in nest_of(sch, block):
-            letter = "S" if kind == "data" else "R"
-            own = [n for n, each in enumerate(self.structure) if each == letter]
-            if not own:
-                raise ScheduleError(f"the structure {self.structure} has no level {letter}")
-            factors = sch.sample_perfect_tile(loop, len(own), self.most or 64)
-            for n, part in zip(own, sch.split(loop, factors), strict=True):
-                levels[n].append(part)
-        sch.reorder(*[loop for each in levels for loop in each])
-        if copied is not None:
-            spatial = [each for each, letter in zip(levels, self.structure, strict=True)
-                       if letter == "S" and each]  # fmt: skip
-            if level > len(spatial):
-                raise ScheduleError(f"the structure {self.structure} has no level {level}")
-            sch.reverse_compute_at(copied, spatial[level - 1][-1])
 
 
 class RandomComputeLocation(ScheduleRule):
@@ -310,90 +207,24 @@ class ParallelizeVectorizeUnroll(ScheduleRule):
         return [copy]
 
 
-# What a rule asks about a block.
+def _of_processors() -> list[ScheduleRule]:
+    return [
+        ApplyCustomRule(), AutoInline(), AddRFactor(), MultiLevelTiling("SSRSRS"),
+        RandomComputeLocation(), ParallelizeVectorizeUnroll(),
+    ]  # fmt: skip
 
 
-def leaf_of(sch: Schedule, block: BlockRV) -> Block | None:
-    """Return a block that computes; None for one that holds others, as the root does."""
-    found: Block = sch.get(block)
-    return found if found.name != tree.ROOT and len(tree.blocks_of(found)) == 1 else None
+def _of_gpus() -> list[ScheduleRule]:
+    tiles = MultiLevelTiling(
+        "SSSRRSRS", ["blockIdx.x", "vthread.x", "threadIdx.x"], 64, [1, 2, 4],
+        ReuseType("may", [4], "shared"), ReuseType("must", [3], "local"),
+    )  # fmt: skip
+    unroll = ParallelizeVectorizeUnroll(-1, -1, [0, 16, 64, 512])
+    return [ApplyCustomRule(), AutoInline(), CrossThreadReduction(), tiles, AutoBind(), unroll]
 
 
-def is_spatial(block: Block) -> bool:
-    """Return whether all axes of a block are of data."""
-    return all(axis.kind == "data" for axis in block.axes)
-
-
-def is_plain(sch: Schedule, block: BlockRV) -> bool:
-    """Return whether each loop of a block counts one of its axes, as before any step."""
-    loops = [loop.loop_var for loop in tree.own_loops(sch.func.body, sch.get(block))]
-    return bool(loops) and loops == list(sch.get(block).bindings)
-
-
-def kinds_of(sch: Schedule, block: BlockRV) -> list[str]:
-    """Return what each loop of a block counts, "data" or "reduce"; "" is nothing of the block's."""
-    kinds, found = dict(counted_by(sch.get(block))), tree.own_loops(sch.func.body, sch.get(block))
-    return [kinds.get(loop.loop_var, "") for loop in found]
-
-
-def nest_of(sch: Schedule, block: BlockRV) -> list[tuple[LoopRV, str]]:
-    """Return the loops of a block with what each counts."""
-    return list(zip(sch.get_loops(block), kinds_of(sch, block), strict=True))
-
-
-def counted_by(block: Block) -> list[tuple[Var, str]]:
-    """Return the loop variables of a block's bindings, "reduce" where one counts a reduction."""
-    found: dict[Var, str] = {}
-    for axis, value in zip(block.axes, block.bindings, strict=True):
-        for node in walk(value):
-            if isinstance(node, Var):
-                kind = "data" if axis.kind == "data" else "reduce"
-                found[node] = "reduce" if found.get(node) == "reduce" else kind
-    return list(found.items())
-
-
-def _lengths(block: Block, kind: str) -> list[int]:
-    return [_length(axis) for axis in block.axes if axis.kind == kind]
-
-
-def _length(axis: IterVar) -> int:
-    return 1 if axis.dom is None else ops.as_int(axis.dom.extent) or 1
-
-
-def _reuses(block: Block) -> bool:
-    """Return whether a reduction reads something that does not depend on an axis of data."""
-    if is_spatial(block):
-        return False
-    mine = {a.var for a in block.axes if a.kind == "data" and _length(a) != 1}
-    stored = set(tree.written(block))
-    loads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer not in stored]
-    return any(mine - {v for i in load.indices for v in walk(i) if isinstance(v, Var)}
-               for load in loads)  # fmt: skip
-
-
-def _reduces(sch: Schedule, block: BlockRV) -> bool:
-    found = leaf_of(sch, block)
-    return found is None or not is_spatial(found)
-
-
-def _follows(sch: Schedule, block: BlockRV, reader: BlockRV) -> bool:
-    """Return whether a block reads each element of another's result once, at its own place."""
-    found = leaf_of(sch, reader)
-    if found is None or not is_spatial(found):
-        return False
-    (made, *more), axes = tree.written(sch.get(block)), [axis.var for axis in found.axes]
-    loads = [n for n in walk(found.body) if isinstance(n, BufferLoad) and n.buffer is made]
-    return not more and bool(loads) and all(list(load.indices) == axes for load in loads)
-
-
-def tried(sch: Schedule, act: Callable[[Schedule], Any]) -> Schedule | None:
-    """Return a copy of a schedule with steps, None where they cannot be taken."""
-    copy = sch.copy()
-    try:
-        act(copy)
-    except ScheduleError:
-        return None
-    return copy
+RULES.update(dict.fromkeys(("llvm", "c"), _of_processors))
+RULES.update(dict.fromkeys(("cuda", "rocm", "opencl", "vulkan", "metal", "webgpu"), _of_gpus))
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,8 @@ import numpy as np
 from slipway.blocks.schedule import Schedule
 from slipway.errors import ArgumentValueError, SlipwayError, TuningError
 from slipway.meta_schedule.builder import Builder, BuilderResult, LocalBuilder
-from slipway.meta_schedule.cost_model import PyCostModel
+from slipway.meta_schedule.cost_model import PyCostModel, own_model
+from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.measure_callback import PyMeasureCallback, own_callbacks
 from slipway.meta_schedule.own_bench import OwnBuilder, TimedBench, expect_checkable
 from slipway.meta_schedule.runner import LocalRunner
@@ -27,7 +28,6 @@ from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.transform.context import PassContext
 from slipway.tuning.builders import Builder as EngineBuilder
-from slipway.tuning.database import Database
 from slipway.tuning.experience import Experience
 from slipway.tuning.measure import Bench, KernelSubject, Measured, kernel_bench
 from slipway.tuning.schedules.block_schedules import BlockTask
@@ -77,8 +77,8 @@ class SearchParts:
     ) -> Sharing[Any] | None:
         """Put the parts into searches, and return who chooses among these."""
         callbacks = own_callbacks(self.measure_callbacks)
-        own_model = self.cost_model if isinstance(self.cost_model, PyCostModel) else None
-        if self.scheduler is None and not callbacks and own_model is None:
+        model = own_model(self.cost_model)
+        if self.scheduler is None and not callbacks and model is None:
             return None
         if self.scheduler is None:
             raise TuningError("callbacks and cost models of one's own need a task scheduler")
@@ -89,9 +89,9 @@ class SearchParts:
         ]
         self.scheduler.begin(records, database, callbacks, self.cost_model)
         for number, (one, context) in enumerate(zip(searches, known, strict=True)):
-            one.told = Told(self.scheduler, number, one, context, callbacks, own_model)
-            if own_model is not None and context is not None:
-                one.model = OwnRanking(own_model, context, one)
+            one.told = Told(self.scheduler, number, one, context, callbacks, model)
+            if model is not None and context is not None:
+                one.model = OwnRanking(model, context, one)
         return ScheduledSharing(self.scheduler, searches)
 
 
@@ -113,7 +113,7 @@ def engine_builder(given: object) -> EngineBuilder | None:
 
 def search(
     tasks: Sequence[tuple[Any, float]],
-    database: Database,
+    database: JSONDatabase,
     limits: TrialLimits,
     parts: SearchParts,
     seed: int = 0,
@@ -127,6 +127,7 @@ def search(
         for task, weight in tasks:
             if isinstance(task, TuneContext):
                 made = task.task(weight)
+                database.commit_workload(made.func)
                 kind: Any = SearchStrategy.create(task.search_strategy or "evolutionary").SEARCH
                 bench = _function_bench(made, parts, Path(folder.path))
                 searches.append(kind(made, database, bench, seed))

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from slipway.errors import NotAvailableError, TuningError
+from slipway.meta_schedule.database import kept_in
 from slipway.meta_schedule.scheduling import TaskRecord
 from slipway.meta_schedule.searches import SearchParts, TrialLimits, search
 from slipway.meta_schedule.utils import Described
 from slipway.placeholders import SCHEDULES, placeholder_of
+from slipway.toolchain.tempdir import tempdir
 
 __all__ = [
     "GradientBased",
@@ -92,7 +94,8 @@ class TaskScheduler(Described):
             raise TuningError("TaskScheduler.tune needs database=, which gets the trials")
         limits = TrialLimits(max_trials_global, max_trials_per_task, num_trials_per_iter)
         parts = SearchParts(builder, runner, cost_model, measure_callbacks, self)
-        search(list(zip(tasks, task_weights, strict=True)), database, limits, parts)
+        with tempdir() as folder, kept_in(database, folder.path) as found:
+            search(list(zip(tasks, task_weights, strict=True)), found, limits, parts)
 
     def record(self, task_id: int) -> TaskRecord:
         """Return where a task stands.  Raises TuningError where there is no such task."""

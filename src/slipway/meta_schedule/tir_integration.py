@@ -13,7 +13,7 @@ from slipway.errors import TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import Block
 from slipway.meta_schedule.builder import Builder
-from slipway.meta_schedule.database import JSONDatabase
+from slipway.meta_schedule.database import Database
 from slipway.meta_schedule.relay_integration import TuneConfig
 from slipway.meta_schedule.runner import PyRunner
 from slipway.meta_schedule.space_generator import PostOrderApply
@@ -36,7 +36,7 @@ def tune_tir(
     num_trials_per_iter: int = 64,
     builder: Builder | EngineBuilder | str = "local",
     runner: Runner | PyRunner | str | None = "local",
-    database: JSONDatabase | str | None = "json",
+    database: Database | str | None = "json",
     cost_model: object = "xgb",
     measure_callbacks: object = "default",
     task_scheduler: object = "gradient",
@@ -115,7 +115,7 @@ def tune_te(
 
 
 def compile_tir(
-    database: JSONDatabase, mod: IRModule | PrimFunc, target: Target | str
+    database: Database, mod: IRModule | PrimFunc, target: Target | str
 ) -> Schedule | None:
     """Return the fastest verified schedule of a function in a database, None without one."""
     return database.query_schedule(normalized(mod), compile_target(target))

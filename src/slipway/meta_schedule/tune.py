@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from slipway.errors import ArgumentValueError
 from slipway.meta_schedule.builder import Builder
-from slipway.meta_schedule.database import JSONDatabase
+from slipway.meta_schedule.database import Database, kept_in
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.relay_integration import expect_known, tell
 from slipway.meta_schedule.runner import PyRunner
@@ -29,13 +30,13 @@ def tune_tasks(
     num_trials_per_iter: int = 64,
     builder: Builder | EngineBuilder | str = "local",
     runner: Runner | PyRunner | str = "local",
-    database: JSONDatabase | str = "json",
+    database: Database | str = "json",
     cost_model: object = "xgb",
     measure_callbacks: object = "default",
     task_scheduler: object = "gradient",
     module_equality: str = "structural",
     seed: int | None = None,
-) -> JSONDatabase:
+) -> Any:
     """Search the tasks of `extracted_tasks_to_tune_contexts`; return the database of all trials.
 
     A task may be a `TuneContext` too, of a function of loops.  `task_weights` share out the trials.
@@ -52,11 +53,10 @@ def tune_tasks(
             f"tune_tasks has {len(tasks)} tasks and {len(task_weights)} task_weights: give one "
             "weight for each task, and a task at least"
         )
-    found = JSONDatabase(work_dir=work_dir) if isinstance(database, str) else database
     limits = TrialLimits(max_trials_global, max_trials_per_task or 0, num_trials_per_iter)
     parts = SearchParts(
         builder, runner, cost_model, measure_callbacks, TaskScheduler.create(task_scheduler)
     )
-    with Profiler.timeit("KernelSearch"):
+    with Profiler.timeit("KernelSearch"), kept_in(database, work_dir) as found:
         search(list(zip(tasks, task_weights, strict=True)), found, limits, parts, seed or 0, tell)
-    return found
+    return found if isinstance(database, str) else database

@@ -12,7 +12,7 @@ from slipway.errors import TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.arg_info import ArgInfo, TensorInfo
 from slipway.meta_schedule.mutator import own_mutators
-from slipway.meta_schedule.postproc import Postproc, finished
+from slipway.meta_schedule.postproc import Postproc, VerifyGPUCode, finished
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
 from slipway.meta_schedule.space_generator import SpaceGenerator
 from slipway.meta_schedule.utils import cpu_count
@@ -61,16 +61,21 @@ class TuneContext:
         self.search_strategy = (
             None if search_strategy is None else SearchStrategy.create(search_strategy)
         )
+        self.sch_rules = list(parts.get("sch_rules") or ())
+        self.postprocs = list(parts.get("postprocs") or ())
+        self.mutator_probs = dict(parts.get("mutator_probs") or {})
         if self.space_generator is not None and parts.get("sch_rules") is not None:
-            self.space_generator.sch_rules = list(parts["sch_rules"])
+            self.space_generator.sch_rules = self.sch_rules
         if self.space_generator is not None and parts.get("postprocs") is not None:
-            self.space_generator.postprocs = list(parts["postprocs"])
+            self.space_generator.postprocs = self.postprocs
         if self.space_generator is not None and parts.get("mutator_probs") is not None:
-            self.space_generator.mutator_probs = dict(parts["mutator_probs"])
+            self.space_generator.mutator_probs = self.mutator_probs
         self.initialize()
 
     def initialize(self) -> None:
         """Tell the generator and the strategy what they are for."""
+        for part in (*self.sch_rules, *self.postprocs, *self.mutator_probs):
+            part._initialize_with_tune_context(self)
         if self.space_generator is not None:
             self.space_generator._initialize_with_tune_context(self)
         if self.search_strategy is not None:
@@ -92,9 +97,11 @@ class TuneContext:
     ) -> DesignSpace:
         """Return the candidates of the designs; `is_fresh`: each calls the generator anew."""
         generator, module = self._generator(), self._module()
+        limits = VerifyGPUCode()
+        limits._initialize_with_tune_context(self)
 
         def finish(sch: Schedule) -> bool:
-            return all(one.apply(finished(sch)) for one in generator.postprocs or [Postproc()])
+            return all(one.apply(finished(sch)) for one in [*generator.postprocs, limits])
 
         own = [one for one in generator.postprocs if type(one).__module__ != Postproc.__module__]
         return DesignSpace(

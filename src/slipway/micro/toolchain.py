@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from slipway.codegen import cache
-from slipway.errors import ToolchainError
+from slipway.errors import DoesNotFitError, ToolchainError, with_words
 
 _PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -38,6 +39,8 @@ _ELSEWHERE = {
     "idf.py": "It comes with ESP-IDF: https://docs.espressif.com, Get Started",
     "west": "It comes with Zephyr: pip install west",
 }
+
+_OVERFLOW = re.compile(r"region `(\w+)' overflowed by (\d+) bytes")  # as GNU's linker says it
 
 
 def find_tool(name: str) -> str:
@@ -74,8 +77,14 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
                 ) from None
             raise
     if process.returncode != 0:
+        if lacking := _OVERFLOW.findall(errors):
+            regions = ", ".join(f"{region} lacks {int(size):,} bytes" for region, size in lacking)
+            raise DoesNotFitError(
+                f"{purpose} failed: it does not fit, {regions}. `slipway fit MODEL --board BOARD` "
+                "says which part takes how much, and what would make it fit."
+            )
         message = (errors.strip() or output.strip())[-4000:]
-        raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{message}")
+        raise ToolchainError(with_words(f"{purpose} failed ({shlex.join(command)})", message))
     return output
 
 

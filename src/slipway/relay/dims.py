@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
 
 from slipway import dtypes
@@ -102,7 +102,10 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
         if not isinstance(other, int | SymbolDim):
             return self._unknown() if isinstance(other, float | OpenDim) else NotImplemented
         if make in (ops.floordiv, ops.floormod):
-            divisor = self if swapped else other
+            divisor, whole = (self, other) if swapped else (other, self)
+            times = _times(whole, divisor)
+            if times is not None:
+                return times if make is ops.floordiv else 0
             if not isinstance(divisor, int) or divisor < 1:
                 self._unknown()
         if make is ops.floordiv and not swapped and _is_below_zero(self.formula):
@@ -117,6 +120,20 @@ def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
         return made(self, other)
 
     return compute
+
+
+def _times(whole: Any, part: Any) -> int | None:
+    """Return how many times a formula above 0 another one is; None where it is no number."""
+    if not (isinstance(whole, SymbolDim) and isinstance(part, SymbolDim) and part.low > 0):
+        return None
+    an = Analyzer()
+    all_of_it, once = an.linear(whole.formula), an.linear(part.formula)
+    atom, count = next(iter(once.terms.items()))
+    times, left = divmod(all_of_it.terms.get(atom, 0), count)
+    if left or not times:
+        return None
+    rest = all_of_it.plus(once, -times)
+    return times if rest.is_const and not rest.const else None
 
 
 def _formula_made(
@@ -402,21 +419,43 @@ def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
 _NAMED: WeakValueDictionary[tuple[str, int, int | None], SymbolDim] = WeakValueDictionary()
 
 
+class Line(NamedTuple):
+    """``times * variable + more`` elements of an axis, which so tells the size `variable`."""
+
+    variable: E.Var
+    times: int = 1
+    more: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the axis has the size itself."""
+        return self.times == 1 and not self.more
+
+    def size(self, extent: Any) -> Any:
+        """Return the size that an axis of `extent` elements tells, rounded down."""
+        return (extent - self.more) // self.times
+
+
+def line_of(extent: Any) -> Line | None:
+    """Return what a dimension or formula is of one size; None for a number or another formula."""
+    formula = getattr(extent, "formula", extent)
+    if isinstance(formula, E.Var):
+        return Line(formula)
+    if not isinstance(formula, E.Add | E.Sub | E.Mul):
+        return None
+    sums = Analyzer().linear(formula)
+    if len(sums.terms) != 1:
+        return None
+    ((atom, times),) = sums.terms.items()
+    if not isinstance(atom.expr, E.Var) or times < 1:
+        return None
+    return Line(atom.expr, times, sums.const)
+
+
 def told_by(extent: Extent) -> E.Var | None:
-    """Return the variable that an axis is, or is a number of times; None for another formula."""
-    return times_of(extent.formula)[0] if isinstance(extent, SymbolDim) else None
-
-
-def times_of(formula: Any) -> tuple[E.Var | None, int]:
-    """Return a variable and how many times it a formula is; None for another one."""
-    match formula:
-        case E.Var():
-            return formula, 1
-        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
-            return variable, times
-        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
-            return variable, times
-    return None, 1
+    """Return the variable that an axis is, some times and a number more; None for another one."""
+    line = line_of(extent) if isinstance(extent, SymbolDim) else None
+    return None if line is None else line.variable
 
 
 def range_text(dim: SymbolDim) -> str:

@@ -463,7 +463,9 @@ class If(Expr):
 class TupleWrapper:
     """A tuple-valued call seen from Python: indexable, iterable, with a length."""
 
-    def __init__(self, tuple_value: Expr, size: int) -> None:
+    def __init__(self, tuple_value: Expr | TupleWrapper, size: int) -> None:
+        if isinstance(tuple_value, TupleWrapper):
+            tuple_value = tuple_value.astuple()
         self.tuple_value = tuple_value
         self.size = size
 

@@ -18,7 +18,7 @@ from slipway.ir.function import IRModule
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
 from slipway.relay.construct import distinct_names
-from slipway.relay.dims import at, times_of
+from slipway.relay.dims import at, line_of
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -120,10 +120,11 @@ def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode |
     ]
     sizes: dict[Any, int] = {}
     for name, shape, found, dim, extent in axes:
-        variable, times = times_of(dim.formula)
-        if variable is None:
+        line = line_of(dim)
+        if line is None:
             continue
-        size = sizes.setdefault(variable, extent // times)
+        variable = line.variable
+        size = sizes.setdefault(variable, line.size(extent))
         bounds = SymbolDim(variable)
         if not bounds.low <= size or (bounds.high is not None and size > bounds.high):
             upper = "" if bounds.high is None else f" to {bounds.high}"

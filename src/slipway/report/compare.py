@@ -134,7 +134,7 @@ class Comparison:
             self.faults.append(self.unequal)
         for output in self.numbers:
             if not output.agrees:
-                self.faults.append(f"output {output.output} differs by {output.error:.2g}")
+                self.faults.append(f"output {output.output!r} differs by {output.error:.2g}")
 
     def to_json(self) -> str:
         """Return everything as JSON, with the two ratios and the medians."""

@@ -11,6 +11,7 @@ from slipway.report.compare import Comparison, layer_times
 from slipway.toolchain.link import write_file
 
 NBSP = "\u00a0"  # a number and its unit stay on one line
+SHORT = 14  # characters, as in page/report.js
 HEAD = """<!doctype html>
 <html lang="en">
 <head>
@@ -96,11 +97,15 @@ def _list(name: str, lines: list[str]) -> str:
 
 def _card(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
-    )
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>\n" for row in rows)
     return (
         f'<section class="card"><div class="head"><h2>{escape(title)}</h2></div>'
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         "</div></section>"
     )
+
+
+def _cell(text: str) -> str:
+    """Return a cell; no word of a short one is broken where the page is narrow."""
+    kind = ' class="short"' if len(text) <= SHORT else ""
+    return f"<td{kind}>{escape(text)}</td>"

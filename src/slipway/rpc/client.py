@@ -17,6 +17,7 @@ import numpy as np
 from slipway.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    RPCArgumentError,
     RPCConnectionError,
     RPCError,
     RPCTimeoutError,
@@ -437,7 +438,7 @@ def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.
     if not is_unix:
         port = checks.whole(port, "port")
     if not is_unix and not 0 < port < 65536:  # the system would take a part of the number
-        raise RPCConnectionError(
+        raise RPCArgumentError(
             f"cannot connect to {peer}: {port} is no port; a port is a number from 1 to 65535."
         )
     try:

@@ -357,7 +357,8 @@ class Link:
                 if failure is Failure.TIMEOUT:
                     return RPCTimeoutError(
                         f"{self.peer}: {message}. Whoever opens the session sets the limits: its "
-                        "`timeout` for a call, session_timeout= for all of it."
+                        "`timeout` for a call, session_timeout= for all of it; or the server, by "
+                        "its --session-timeout."
                     )
                 if failure is not Failure.CRASHED:
                     return RPCError(f"{self.peer}: {message}.")

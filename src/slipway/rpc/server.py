@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from slipway.errors import RPCConnectionError, RPCError
+from slipway.errors import RPCArgumentError, RPCConnectionError, RPCError
 from slipway.rpc import native
 from slipway.rpc.connections.front import Front
 from slipway.rpc.connections.tls import CA_VARIABLE, client_context, server_context
@@ -133,7 +133,7 @@ class ServerOptions:
     def __post_init__(self) -> None:
         """Refuse a key that could not be asked for, or would forge a line of a log."""
         if problem := key_problem(self.key):
-            raise RPCError(f"{self.key!r} is no kind of device: {problem}.")
+            raise RPCArgumentError(f"{self.key!r} is no kind of device: {problem}.")
 
 
 def listen(host: str, port: int, port_end: int) -> socket.socket:
@@ -143,7 +143,7 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
     not this machine's.
     """
     if not 0 <= port <= 65535:
-        raise RPCError(f"{port} is not a port; choose one from 0 (any free one) to 65535.")
+        raise RPCArgumentError(f"{port} is not a port; choose one from 0 (any free one) to 65535.")
     if host.startswith("unix:"):
         return listen_unix(host.removeprefix("unix:"))
     last: OSError | None = None
@@ -167,7 +167,7 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
             last = error
             if error.errno != 98 and error.errno != 48:  # EADDRINUSE on Linux, on macOS
                 break
-    last_port = max(port_end, port + 1) - 1
+    last_port = max(port_end, port + 1) - 1 if port else 0
     ports = f"port {port}" if port == last_port else f"ports {port} to {last_port}"
     raise RPCConnectionError(
         f"cannot listen on {host}, {ports}: {last.strerror if last else 'no port given'}. Choose "
@@ -203,7 +203,7 @@ def listen_unix(path: str) -> socket.socket:
 
 
 def front_of(options: ServerOptions) -> Front:
-    """Return what speaks TLS for a server; RPCError says what is wrong with its files."""
+    """Return what speaks TLS for a server; FileError says what is wrong with its files."""
     tls = server_context(options.tls_cert, options.tls_key or None) if options.tls_cert else None
     ca = options.tls_ca or os.environ.get(CA_VARIABLE) if options.tracker is not None else None
     return Front(tls, options.tracker, client_context(ca) if ca else None, options.tls_name or None)
@@ -220,10 +220,12 @@ def is_loopback(host: str) -> bool:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of "HOST:PORT"; RPCError if it is not that."""
+    """Return host and port of "HOST:PORT"; RPCArgumentError if it is not that."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise RPCError(f"{text!r} is not an address; write HOST:PORT, for example 10.0.0.2:9190.")
+        raise RPCArgumentError(
+            f"{text!r} is not an address; write HOST:PORT, for example 10.0.0.2:9190."
+        )
     return host, int(port)
 
 
@@ -289,11 +291,26 @@ def serve(
         library.slw_rpc_server_serial.restype = ctypes.c_bool
         opened = library.slw_rpc_server_serial(ctypes.byref(config), os.fsencode(line[0]), line[1])
         if not opened:
-            raise RPCError(f"cannot open the serial line {line[0]} at {line[1]} baud.")
+            raise RPCConnectionError(
+                f"cannot open the serial line {line[0]} at {line[1]} baud: "
+                f"{_line_problem(line[0])}."
+            )
     run = library.slw_rpc_server_run
     run.argtypes, run.restype = [ctypes.POINTER(_Config)], ctypes.c_int
     status: int = run(ctypes.byref(config))
     return status
+
+
+def _line_problem(path: str) -> str:
+    """Return why a serial line cannot be opened, as far as this process can tell."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as error:
+        return error.strerror or str(error)
+    try:
+        return "it does not take that rate" if os.isatty(handle) else "it is no serial line"
+    finally:
+        os.close(handle)
 
 
 def _flush_output(begins: int) -> None:
@@ -360,7 +377,7 @@ class Server:
         if is_proxy:
             tracker_addr = None  # the proxy registers it with the tracker that it was given
         if (is_proxy or tracker_addr is not None) and not key:
-            raise RPCError(
+            raise RPCArgumentError(
                 "a server that registers with a tracker or a proxy needs key=, its kind of device."
             )
         del no_fork

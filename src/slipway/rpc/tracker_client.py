@@ -12,7 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, printable
+from slipway.errors import (
+    RPCArgumentError,
+    RPCConnectionError,
+    RPCError,
+    RPCTimeoutError,
+    printable,
+)
 from slipway.rpc import checks
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
 from slipway.rpc.connections.tls import TLSOption, client_context, wrap
@@ -114,11 +120,18 @@ class TrackerSession:
         priority = checks.whole(priority, "priority", -(2**31), 2**31 - 1)
         deadline = time.monotonic() + checks.seconds(timeout, "timeout")
         failure: RPCError | None = None
-        for _ in range(max(1, max_retry)):
+        tries = 0
+        while tries < max(1, max_retry):
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 and failure is not None:
                 break
-            address, port, lease = self._request(key, priority, left)
+            try:
+                address, port, lease = self._request(key, priority, max(left, 0.001))
+            except RPCTimeoutError:
+                if failure is None:
+                    raise
+                break  # the tracker keeps a device for a while that nobody reached
+            tries += 1
             try:
                 session = connect(
                     address, port, f"{key}:{lease}", session_timeout,
@@ -128,9 +141,12 @@ class TrackerSession:
                 return _with_linker(session)
             except RPCError as error:
                 failure = error
-        devices = "a device" if max_retry <= 1 else f"{max_retry} devices"
+        if tries == 1:
+            raise RPCConnectionError(
+                f"{self} handed out a device of kind {key!r} that could not be reached: {failure}"
+            ) from failure
         raise RPCConnectionError(
-            f"{self} handed out {devices} of kind {key!r}, and none could be reached. "
+            f"{self} handed out {tries} devices of kind {key!r}, and none could be reached. "
             f"The last one: {failure}"
         ) from failure
 
@@ -199,7 +215,7 @@ class TrackerSession:
 
     def _request(self, key: str, priority: int, timeout_s: float) -> tuple[str, int, str]:
         if problem := key_problem(key):
-            raise RPCError(f"{key!r} is no kind of device: {problem}.")
+            raise RPCArgumentError(f"{key!r} is no kind of device: {problem}.")
         raw = key.encode()
         head = struct.pack("<iIII", priority, round(timeout_s * 1000), len(raw), 0)
         payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + CONNECT_TIMEOUT_S)

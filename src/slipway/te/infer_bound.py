@@ -12,7 +12,7 @@ from typing import Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of, union
-from slipway.arith.linear import INF, Atom, Linear
+from slipway.arith.linear import INDEX_TYPES, INF, Atom, Linear
 from slipway.errors import ScheduleError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -20,7 +20,15 @@ from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.te.inline import inline_bodies
 from slipway.te.loop_nest import LeafLoop, LoopNest
-from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, loads_in
+from slipway.te.operation import (
+    ComputeOp,
+    ExternOp,
+    Operation,
+    PlaceholderOp,
+    ScanOp,
+    lets_in,
+    loads_in,
+)
 from slipway.te.scan_loop import find_aliases, scan_ranges, scan_reads
 from slipway.te.schedule import Schedule
 from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
@@ -56,6 +64,7 @@ class Bounds:
             op: [load for expr in body for load in loads_in(expr)]
             for op, body in self.bodies.items()
         }
+        self.lets = {op: [x for e in body for x in lets_in(e)] for op, body in self.bodies.items()}
         self.consumers = self._find_consumers()
         # What lives in another's storage.
         self.aliases = find_aliases(schedule, self.bound_to_args, self.consumers)
@@ -155,6 +164,8 @@ class Bounds:
         for consumer in self.consumers.get(stage.op, ()):
             nest = self.nests[consumer.op]
             around = [*nest.path, *nest.loops]
+            if isinstance(consumer.op, ScanOp) and stage.op in {t.op for t in consumer.op.init}:
+                around = nest.path  # the first steps of a scan are computed before its loops
             if [x.var for x in around[: len(path)]] != [x.var for x in path]:
                 assert stage.attach_stage is not None
                 assert stage.attach_ivar is not None
@@ -205,6 +216,9 @@ class Bounds:
             return
         nest = self.nests[op]
         intervals = nest.axis_intervals(relaxed)
+        for let in self.lets[op]:
+            intervals[an.var_atom(let.var)] = self._values_of(let, intervals)
+        relaxed = {**intervals, **relaxed} if self.lets[op] else relaxed
         seen = set()
         for load in self.loads[op]:
             if load.producer is not tensor:
@@ -214,10 +228,35 @@ class Bounds:
             if key in seen:
                 continue
             seen.add(key)
+            for unknown in self._elements_in(sums):
+                relaxed = {**relaxed, unknown: self._limits(unknown)}
+                intervals[unknown] = relaxed[unknown]
             yield [
                 self._clip(self._covered(x, nest, intervals, relaxed), bound)
                 for x, bound in zip(sums, whole, strict=True)
             ]
+
+    def _values_of(self, let: E.Let, intervals: dict[Atom, Interval]) -> Interval:
+        """What a Let's variable may be: it is known inside its expression alone, not in bounds."""
+        an = self.an
+        if let.value.dtype not in INDEX_TYPES:  # never an index itself, only part of one
+            return an.constant(0), an.constant(0)
+        value = an.linear(let.value)
+        unknown = {atom: self._limits(atom) for atom in self._elements_in([value])}
+        return interval_of(an, value, {**intervals, **unknown}) or self._limits(value)
+
+    @staticmethod
+    def _elements_in(sums: Iterable[Linear]) -> set[Atom]:
+        """The elements of tensors that indices are made of: their values are not known here."""
+        inside = (v for x in sums for atom in x.terms for v in atom.variables)
+        return {atom for atom in inside if atom.kind == "other"}
+
+    def _limits(self, x: Atom | Linear) -> Interval:
+        """The constant bounds of an integer: what is known of it, or those of its dtype."""
+        an, dtype = self.an, x.dtype if isinstance(x, Linear) else x.expr.dtype
+        limit = 1 << (31 if dtype == "int32" else 63)
+        low, high = int(max(x.low, -limit)), int(min(x.high, limit - 1))
+        return an.constant(low, dtype), an.constant(high, dtype)
 
     def _covered(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, Reduce
+from slipway.ir.expr import IterVar, Let, PrimExpr, ProducerLoad, Reduce
 from slipway.ir.node import Node, node
 from slipway.ir.stmt import Stmt
 from slipway.ir.visit import walk
@@ -97,8 +97,8 @@ class Operation(Node):
         return f"{type(self).__name__}({self.name})"
 
 
-def loads_in(expr: Node) -> Iterator[ProducerLoad]:
-    """Yield every tensor element read by `expr`, in order of appearance."""
+def _parts(expr: Node) -> Iterator[Node]:
+    """Yield what a formula is made of, each before what is inside it, each once."""
     stack: list[Node] = [expr]
     seen: set[int] = set()
     while stack:
@@ -106,9 +106,9 @@ def loads_in(expr: Node) -> Iterator[ProducerLoad]:
         if id(current) in seen:
             continue
         seen.add(id(current))
+        yield current
         inner: list[Node]
         if isinstance(current, ProducerLoad):
-            yield current
             inner = list(current.indices)
         elif isinstance(current, Reduce):
             inner = [*current.init, *current.source, current.condition]
@@ -123,6 +123,16 @@ def loads_in(expr: Node) -> Iterator[ProducerLoad]:
                 if isinstance(item, Node)
             ]
         stack.extend(reversed(inner))
+
+
+def loads_in(expr: Node) -> Iterator[ProducerLoad]:
+    """Yield every tensor element read by `expr`, in order of appearance."""
+    return (part for part in _parts(expr) if isinstance(part, ProducerLoad))
+
+
+def lets_in(expr: Node) -> Iterator[Let]:
+    """Yield every Let of `expr`, outer ones first."""
+    return (part for part in _parts(expr) if isinstance(part, Let))
 
 
 @node

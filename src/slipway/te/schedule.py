@@ -13,7 +13,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.visit import post_order_by
 from slipway.te import dataflow, group
-from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
+from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, Singleton, Split
 from slipway.te.rewrite import inside
 from slipway.te.scan_loop import attach_scan_bodies
@@ -139,6 +139,12 @@ def topological_order(outputs: list[Operation]) -> list[Operation]:
     return post_order_by(outputs, lambda op: [t.op for t in op.input_tensors])
 
 
+def kept_in_memory(sch: Schedule) -> set[Operation]:
+    """Return the operations whose results an extern or a scan reads from memory: not inlined."""
+    readers = (stage.op for stage in sch.stages if isinstance(stage.op, (ExternOp, ScanOp)))
+    return {tensor.op for op in readers for tensor in op.input_tensors}
+
+
 def auto_inline_injective(sch: Schedule) -> None:
     """Inline every stage without a reduction that is no output and has not been scheduled."""
     _auto_inline(sch, lambda op: True)
@@ -158,8 +164,11 @@ def auto_inline_elementwise(sch: Schedule) -> None:
 
 
 def _auto_inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
+    kept = kept_in_memory(sch)
     for stage in sch.stages:
         op = stage.op
+        if op in kept:
+            continue
         touched = stage.relations or stage.iter_var_attrs or stage.attach_type != ROOT
         if not isinstance(op, ComputeOp) or op.reduce_axis or stage.is_output or touched:
             continue

@@ -32,12 +32,10 @@ from slipway.ir.calls import vectorcombine as vectorcombine
 from slipway.ir.calls import vectorhigh as vectorhigh
 from slipway.ir.calls import vectorlow as vectorlow
 from slipway.ir.custom import CallEffectKind as CallEffectKind
-from slipway.ir.custom import OpName as OpName
 from slipway.ir.custom import changes_own_code as changes_own_code
 from slipway.ir.custom import datatype_minimum as datatype_minimum
 from slipway.ir.custom import has_rules as has_rules
 from slipway.ir.custom import lowered as lowered
-from slipway.ir.custom import plain_name as plain_name
 from slipway.ir.custom import register_intrin_lowering as register_intrin_lowering
 from slipway.ir.custom import register_op_attr as register_op_attr
 from slipway.ir.expr import Add as Add
@@ -68,6 +66,7 @@ from slipway.ir.expr import Mod as Mod
 from slipway.ir.expr import Mul as Mul
 from slipway.ir.expr import NE as NE
 from slipway.ir.expr import Not as Not
+from slipway.ir.expr import OpName as OpName
 from slipway.ir.expr import Or as Or
 from slipway.ir.expr import PrimExpr
 from slipway.ir.expr import PrimExpr as Expr
@@ -83,6 +82,7 @@ from slipway.ir.expr import StringImm as StringImm
 from slipway.ir.expr import Sub as Sub
 from slipway.ir.expr import SupportsPrimExpr as SupportsPrimExpr
 from slipway.ir.expr import Var as Var
+from slipway.ir.expr import plain_name as plain_name
 from slipway.ir.function import BaseFunc as BaseFunc
 from slipway.ir.function import BufferMap as BufferMap
 from slipway.ir.function import FunctionAttrs as FunctionAttrs

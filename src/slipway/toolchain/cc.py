@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from slipway.errors import ToolchainError
+from slipway.errors import ToolchainError, with_words
 
 PathLike = str | os.PathLike[str]
 OneOrMore = PathLike | Sequence[PathLike]
@@ -112,8 +112,8 @@ def run_compiler(cc: str | None, arguments: Sequence[str], cwd: PathLike | None 
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True, cwd=cwd)
     if done.returncode != 0:
         command = shlex.join([Path(compiler).name, *arguments])
-        message = (done.stderr or done.stdout).strip()
-        raise ToolchainError(f"{command} failed with exit code {done.returncode}:\n{message}")
+        told = f"{command} failed with exit code {done.returncode}"
+        raise ToolchainError(with_words(told, done.stderr or done.stdout))
 
 
 def listed(objects: OneOrMore) -> list[str]:

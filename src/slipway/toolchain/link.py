@@ -37,6 +37,11 @@ _LLD_FLAGS = (
     "-znoexecstack",
     "-znow",
 )
+# What compilers take and linkers do not, among options as ``-O2 -std=c++17 -Iinclude``.
+_COMPILING = re.compile(
+    r"-(O[0-3gsz]?|std=.*|[IDU].+|f(?!ini).+|m[a-z][a-z0-9]*(=.*)?|W.*|w|g(\d|gdb.*|dwarf.*)?|c"
+    r"|pthread|pedantic.*|ansi)"
+)
 # zig cc gives the rest itself.
 _RUNTIME_FLAGS = ("--hash-style=both", "-Bsymbolic", "--gc-sections", "--strip-debug")
 
@@ -235,6 +240,24 @@ THREADED_WASM_FLAGS = (
 )  # fmt: skip
 
 
+def _for_linker(options: Sequence[str]) -> list[str]:
+    """Return what a linker itself understands of options as a compiler takes them.
+
+    ``-Wl,-z,now`` is unwrapped; what tells how to compile (-O2, -std=c++17, -Ifolder) is left out:
+    all that is linked here has been compiled.
+    """
+    kept: list[str] = []
+    left = iter(options)
+    for option in left:
+        if option in ("-I", "-D", "-U", "-isystem", "-include"):
+            next(left, None)
+        elif option.startswith("-Wl,"):
+            kept += option.split(",")[1:]
+        elif not _COMPILING.fullmatch(option):
+            kept.append(option)
+    return kept
+
+
 def _link_ours(
     inputs: Sequence[Path],
     triple: str,
@@ -244,7 +267,7 @@ def _link_ours(
     options: Sequence[str] | None,
 ) -> None:
     paths = [str(path) for path in inputs]
-    extra = list(options or ())
+    extra = _for_linker(options or ())
     if "wasm" in architecture_of(triple):
         arguments = ["wasm-ld", *WASM_FLAGS, *extra, "-o", str(result), *paths]
         run_zig(arguments, purpose="linking for WebAssembly")
@@ -253,7 +276,7 @@ def _link_ours(
         architecture = architecture_of(triple)
         target = f"{architecture}-macos"
         flags = ["cc", "-target", target, "-shared", "-nostdlib", "-Wl,-undefined,dynamic_lookup"]
-        run_zig([*flags, *extra, "-o", str(result), *paths], purpose="linking for macOS")
+        run_zig([*flags, *(options or ()), "-o", str(result), *paths], purpose="linking for macOS")
         return
     if any(word in triple for word in ("windows", "win32")):
         raise ToolchainError(

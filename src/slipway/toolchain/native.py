@@ -20,7 +20,7 @@ from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from slipway.errors import ToolchainError
+from slipway.errors import ToolchainError, with_words
 from slipway.toolchain import musl, waiting, zig
 from slipway.toolchain.tempdir import lasting, scratch
 
@@ -62,8 +62,12 @@ def include_path() -> Path:
 def source_hash() -> str:
     """Return a short hash of everything that the runtime is compiled from, and of how."""
     digest = hashlib.sha256(shlex.join((*_OPTIMISE, *_SMALL, *_NOTHING_UNUSED)).encode())
-    for path in sorted(CRT.rglob("*.[ch]")):
-        digest.update(path.relative_to(CRT).as_posix().encode() + b"\0" + path.read_bytes())
+    # Plain strings: every process that runs a model comes by here, and paths took half of the time.
+    found = (os.path.join(at, name) for at, _, names in os.walk(CRT) for name in names)  # noqa: PTH118
+    for path in sorted(path for path in found if path.endswith((".c", ".h"))):
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            name = path[len(str(CRT)) + 1 :].replace(os.sep, "/")
+            digest.update(name.encode() + b"\0" + file.readall())
     return digest.hexdigest()[:16]
 
 
@@ -126,9 +130,8 @@ def build_host_runtime(out: Path) -> None:
         if done.returncode == 0:
             return
         if zig.find_zig() is None:
-            raise ToolchainError(
-                f"compiling the runtime with {shlex.join(compiler)} failed:\n{done.stderr.strip()}"
-            )
+            told = f"compiling the runtime with {shlex.join(compiler)} failed"
+            raise ToolchainError(with_words(told, done.stderr))
     if zig.find_zig() is None:
         raise ToolchainError(
             "this needs Slipway's runtime library, which this installation does not carry for "

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from slipway.errors import ToolchainError
+from slipway.errors import ToolchainError, with_words
 from slipway.toolchain.tempdir import lasting
 from slipway.version import install_line
 
@@ -68,11 +68,9 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
         command, capture_output=True, text=True, cwd=cwd, check=False, env=environment()
     )
     if done.returncode != 0:
-        message = (done.stderr or done.stdout).strip()
         shown = shlex.join(["zig", *arguments[:6]]) + (" ..." if len(arguments) > 6 else "")
-        raise ToolchainError(
-            f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}:\n{message}"
-        )
+        told = f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}"
+        raise ToolchainError(with_words(told, done.stderr or done.stdout))
     return done.stdout + done.stderr
 
 

@@ -10,7 +10,7 @@ import typing
 
 from slipway.errors import InvalidShapeError
 from slipway.lazy import paths
-from slipway.topi import arm_cpu, generic, nn, sparse, utils, x86
+from slipway.topi import generic, nn, sparse, utils
 from slipway.topi.elementwise import (
     abs,
     acos,
@@ -151,7 +151,6 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
-    "arm_cpu",
     "asin",
     "asinh",
     "atan",
@@ -259,14 +258,17 @@ __all__ = [
     "unravel_index",
     "utils",
     "where",
-    "x86",
 ]
 
 _LATE = {
+    "adreno": "slipway.topi.cuda",
+    "arm_cpu": "slipway.topi.arm_cpu",
     "bifrost": "slipway.topi.cuda",
     "broadcast": "slipway.topi.elementwise",
     "cuda": "slipway.topi.cuda",
     "gpu": "slipway.topi.cuda",
+    "hexagon": "slipway.topi.generic",
+    "hls": "slipway.topi.generic",
     "image": "slipway.topi.image",
     "intel_graphics": "slipway.topi.cuda",
     "mali": "slipway.topi.cuda",
@@ -276,6 +278,7 @@ _LATE = {
     "tag": "slipway.topi.tag",
     "testing": "slipway.topi.testing",
     "vision": "slipway.topi.vision",
+    "x86": "slipway.topi.x86",
 }
 paths(__name__, _LATE)
 _OF_GRAPHS = "slipway.relay.as_topi.indexing"

@@ -2,6 +2,7 @@
 
 from slipway.errors import InvalidShapeError as InvalidShapeError
 from slipway.ir.expr import PrimExprLike
+from slipway.relay.as_topi.indexing import argwhere as argwhere
 from slipway.relay.as_topi.indexing import einsum as einsum
 from slipway.relay.as_topi.indexing import fixed_point_multiply as fixed_point_multiply
 from slipway.relay.as_topi.indexing import invert_permutation as invert_permutation
@@ -13,10 +14,14 @@ from slipway.relay.as_topi.indexing import scatter_add as scatter_add
 from slipway.relay.as_topi.indexing import scatter_nd as scatter_nd
 from slipway.relay.as_topi.indexing import searchsorted as searchsorted
 from slipway.relay.as_topi.indexing import sliding_window as sliding_window
+from slipway.relay.as_topi.indexing import sparse_reshape as sparse_reshape
 from slipway.relay.as_topi.indexing import sparse_to_dense as sparse_to_dense
+from slipway.relay.as_topi.indexing import stft as stft
 from slipway.relay.as_topi.indexing import strided_set as strided_set
+from slipway.relay.as_topi.indexing import unique as unique
 from slipway.te.tensor import Tensor
 from slipway.topi import arm_cpu as arm_cpu
+from slipway.topi import cuda as adreno
 from slipway.topi import cuda as bifrost
 from slipway.topi import cuda as cuda
 from slipway.topi import cuda as gpu
@@ -26,6 +31,8 @@ from slipway.topi import cuda as rocm
 from slipway.topi import elementwise as broadcast
 from slipway.topi import elementwise as math
 from slipway.topi import generic as generic
+from slipway.topi import generic as hexagon
+from slipway.topi import generic as hls
 from slipway.topi import image as image
 from slipway.topi import nn as nn
 from slipway.topi import random as random
@@ -81,6 +88,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "adreno",
     "adv_index",
     "all",
     "any",
@@ -88,6 +96,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
     "arm_cpu",
     "asin",
     "asinh",
@@ -139,6 +148,8 @@ __all__ = [
     "gpu",
     "greater",
     "greater_equal",
+    "hexagon",
+    "hls",
     "identity",
     "image",
     "intel_graphics",
@@ -198,11 +209,13 @@ __all__ = [
     "sliding_window",
     "sort",
     "sparse",
+    "sparse_reshape",
     "sparse_to_dense",
     "split",
     "sqrt",
     "squeeze",
     "stack",
+    "stft",
     "strided_set",
     "strided_slice",
     "subtract",
@@ -218,6 +231,7 @@ __all__ = [
     "transpose",
     "trilu",
     "trunc",
+    "unique",
     "unravel_index",
     "utils",
     "vision",

@@ -12,10 +12,10 @@ from typing import Any
 from slipway.ir.ops import as_int, equal
 from slipway.te.declare import thread_axis
 from slipway.te.operation import ComputeOp
-from slipway.te.schedule import Schedule, create_schedule
+from slipway.te.schedule import Schedule, create_schedule, kept_in_memory
 from slipway.te.tensor import Tensor
+from slipway.topi.by_processor import shared
 from slipway.topi.dot_intrinsic import dp4a
-from slipway.topi.nn.convolution import conv2d_nchw, conv2d_nhwc
 from slipway.topi.utils import is_injective
 
 THREADS = 256  # of a block
@@ -26,10 +26,11 @@ def schedule_injective(outs: Any) -> Schedule:
     """Schedule expressions of any kind: a thread an element."""
     tensors = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     schedule = create_schedule([t.op if isinstance(t, Tensor) else t for t in tensors])
+    kept = kept_in_memory(schedule)
     for stage in reversed(schedule.stages):
         if not isinstance(stage.op, ComputeOp):
             continue
-        if stage.is_output or not is_injective(stage.op):
+        if stage.is_output or stage.op in kept or not is_injective(stage.op):
             _in_threads(schedule, stage.op)
         else:
             stage.compute_inline()
@@ -67,17 +68,18 @@ def _shared_reduction(schedule: Schedule, op: ComputeOp) -> None:
     stage.bind(stage.fuse(*stage.op.axis), thread_axis("blockIdx.x"))
 
 
-schedule_elemwise = schedule_broadcast = schedule_injective
-schedule_reduce = schedule_softmax = schedule_pool = schedule_dense = schedule_injective
-schedule_batch_matmul = schedule_adaptive_pool = schedule_injective
-schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_injective
-schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_injective
+def schedule_injective_from_existing(sch: Schedule, out: Tensor) -> Schedule:
+    """Compute the stage of a tensor in threads, an element each, and return its schedule."""
+    op = sch[out].op
+    if isinstance(op, ComputeOp):
+        _in_threads(sch, op)
+    return sch
 
 
-__all__ = [
-    "conv2d_nchw", "conv2d_nhwc", "dp4a",
-    "schedule_adaptive_pool", "schedule_batch_matmul", "schedule_broadcast",
-    "schedule_conv2d_hwcn", "schedule_conv2d_nchw", "schedule_conv2d_nhwc", "schedule_dense",
-    "schedule_depthwise_conv2d_nchw", "schedule_depthwise_conv2d_nhwc", "schedule_elemwise",
-    "schedule_injective", "schedule_pool", "schedule_reduce", "schedule_softmax",
-]  # fmt: skip
+def schedule_pool(outs: Any, layout: str = "NCHW") -> Schedule:
+    """Schedule a pool, whatever its layout."""
+    return schedule_injective(outs)
+
+
+__all__ = ["dp4a", "schedule_injective", "schedule_injective_from_existing", "schedule_pool"]
+__getattr__, __dir__ = shared(__name__, schedule_injective)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import InvalidShapeError
 from slipway.ir import ops
+from slipway.target import Target
 from slipway.te.operation import ComputeOp
 
 if TYPE_CHECKING:
@@ -108,6 +109,63 @@ def traverse_inline(s: Any, final_op: Any, callback: Callable[[Any], object]) ->
 def is_injective(op: te.Operation) -> bool:
     """Return whether an operation computes one tensor, element by element, without a reduction."""
     return isinstance(op, ComputeOp) and not op.reduce_axis and op.num_outputs == 1
+
+
+def get_shape(
+    src_shape: Sequence[PrimExprLike], src_layout: str, dst_layout: str
+) -> tuple[Any, ...]:
+    """Return a shape with its axes in another order: layouts of the same letters, NCHW say."""
+    source, wanted = str(src_layout), str(dst_layout)
+    if sorted(source) != sorted(wanted) or len(source) != len(src_shape):
+        raise InvalidShapeError(f"shape {src_shape} of layout {source} has no layout {wanted}")
+    return get_const_tuple([src_shape[source.index(axis)] for axis in wanted])
+
+
+def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
+    """Return the largest power of two that divides `n`, at most `max_value`."""
+    power = n & -n
+    while max_value is not None and power > max_value:
+        power //= 2
+    return power
+
+
+def _has_form(layout: str, axes: str, numbered: bool) -> bool:
+    inner = layout.removeprefix(axes)
+    if inner == layout or "c" not in inner:
+        return False
+    return inner[:-1].isdigit() if numbered else "n" in inner
+
+
+def ncw_pack_layout(layout_info: str) -> bool:
+    """Return whether a layout is NCW with blocks of batches and channels, NCW4n8c say."""
+    return _has_form(layout_info, "NCW", numbered=False)
+
+
+def ncw_xc_layout(layout_info: str) -> bool:
+    """Return whether a layout is NCW with blocks of channels, NCW16c say."""
+    return _has_form(layout_info, "NCW", numbered=True)
+
+
+def nchw_pack_layout(layout_info: str) -> bool:
+    """Return whether a layout is NCHW with blocks of batches and channels, NCHW1n16c say."""
+    return _has_form(layout_info, "NCHW", numbered=False)
+
+
+def nchw_xc_layout(layout_info: str) -> bool:
+    """Return whether a layout is NCHW with blocks of channels, NCHW16c say."""
+    return _has_form(layout_info, "NCHW", numbered=True)
+
+
+def is_empty_shape(shape: Sequence[PrimExprLike]) -> bool:
+    """Return whether an extent is known to be 0."""
+    return any(ops.as_int(extent) == 0 for extent in shape)
+
+
+def is_target(names: str | Sequence[str]) -> bool:
+    """Return whether one of the names is a key of the target in whose scope this is called."""
+    target = Target.current(allow_none=False)
+    keys = target.keys if target is not None else []
+    return any(name in keys for name in ([names] if isinstance(names, str) else names))
 
 
 def normalize_axis(axis: SupportsIndex, ndim: int, what: str = "axis") -> int:

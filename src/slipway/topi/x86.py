@@ -1,4 +1,11 @@
-"""Schedules for x86 CPUs: those of `slipway.topi.generic`, under classic TVM's names."""
+"""Computations and schedules for x86 CPUs, under classic TVM's names: those of any CPU."""
 
-from slipway.topi.generic import *  # noqa: F403
-from slipway.topi.generic import __all__ as __all__
+from slipway.topi.by_processor import shared
+from slipway.topi.generic import (
+    schedule_injective,
+    schedule_injective_from_existing,
+    schedule_pool,
+)
+
+__all__ = ["schedule_injective", "schedule_injective_from_existing", "schedule_pool"]
+__getattr__, __dir__ = shared(__name__, schedule_injective)

@@ -44,6 +44,7 @@ OPT_LEVELS = {
     "InferType": 0,
     "IntegerProducts": 2,
     "Inline": 1,
+    "HalfWeights": 2,
     "JoinReductions": 2,
     "KernelPerOp": 0,
     "Legalize": 1,

@@ -134,23 +134,31 @@ def compile_together(
     """Compile the functions `loops` of candidates into the library `path`, together.
 
     ``compile_loops(functions)`` returns what is exported.  Where one of them is refused, each is
-    compiled alone, to tell which: the others must not pay for it.
+    compiled alone, to tell which: the others must not pay for it.  What is refused together and
+    not alone (a limit of time on a busy machine) leaves the first of them.
     """
-    try:
-        if loops:
-            compile_loops(loops).export_library(str(path))
-    except SlipwayError as error:
-        if len(loops) == 1:
-            built.errors |= dict.fromkeys(built.functions, f"{type(error).__name__}: {error}")
-            built.functions.clear()
-        good = {}
-        for candidate, name in list(built.functions.items()):
-            try:
-                compile_loops({name: loops[name]})
-                good[name] = loops[name]
-            except SlipwayError as error:
-                del built.functions[candidate]
-                built.errors[candidate] = f"{type(error).__name__}: {error}"
-        if good:
-            compile_loops(good).export_library(str(path))
+    names = {name: candidate for candidate, name in built.functions.items()}
+    left = dict(loops)
+    while left:
+        try:
+            compile_loops(left).export_library(str(path))
+            break
+        except SlipwayError as error:
+            refused = _refused_alone(left, compile_loops) if len(left) > 1 else {}
+            for name, why in (refused or dict.fromkeys(list(left)[1:] or left, error)).items():
+                del left[name], built.functions[names[name]]
+                built.errors[names[name]] = f"{type(why).__name__}: {why}"
     built.path = path if built.functions else None
+
+
+def _refused_alone(
+    loops: dict[str, F], compile_loops: Callable[[dict[str, F]], Any]
+) -> dict[str, SlipwayError]:
+    """Return the errors of the functions that do not compile by themselves."""
+    refused = {}
+    for name, one in loops.items():
+        try:
+            compile_loops({name: one})
+        except SlipwayError as error:
+            refused[name] = error
+    return refused

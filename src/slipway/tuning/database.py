@@ -193,22 +193,33 @@ class Database:
                 raise self._damaged(f"the loops of a candidate are {row!r}, its score {score!r}")
         return [(task, row, score) for task, row, score in found if len(row) == length]
 
-    def verified(self, op: str, attrs: str) -> list[tuple[Candidate, list[float], str]]:
+    def verified(
+        self, op: str, attrs: str, each_of: str = ""
+    ) -> list[tuple[Candidate, list[float], str]]:
         """Return verified trials of an operator's problem: choice, seconds, target.
 
-        Of one candidate on a device the last trial counts.
+        Of one candidate on a device the last trial counts; on the device `each_of` each does.
         """
         rows = self._rows(
-            "select candidate, seconds, target, device from trial "
-            "join task on trial.task = task.key "
+            "select candidate, target, device, case when device = ? then number else 0 end, "
+            "seconds from trial join task on trial.task = task.key "
             f"where op = ? and attrs = ? and {_GOOD} order by number",
-            (op, attrs),
+            (each_of, op, attrs),
         )
-        latest = {(text, target, device): seconds for text, seconds, target, device in rows}
+        latest = {tuple(what): seconds for *what, seconds in rows}
         return [
             (self._candidate(text), [float(n) for n in self._json(seconds, list)], target)
-            for (text, target, _), seconds in latest.items()
+            for (text, target, *_), seconds in latest.items()
         ]
+
+    def keep_function(self, key: str, text: str) -> None:
+        """Keep a function of loops, for which schedules are kept by its key."""
+        statement = "insert into function_text (key, body) values (?, ?) on conflict do nothing"
+        self._store.write([(statement, [(key, text)])])
+
+    def functions(self) -> list[str]:
+        """Return the functions that were kept."""
+        return [str(row[0]) for row in self._rows("select body from function_text order by key")]
 
     def knows(self, op: str, attrs: str) -> bool:
         """Return whether there is a task of an operator's problem."""

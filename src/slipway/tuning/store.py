@@ -30,6 +30,7 @@ create index if not exists trial_of_task on trial (task, device);
 create table if not exists loops (
     task text, candidate text, described text, primary key (task, candidate)
 );
+create table if not exists function_text (key text primary key, body text);
 """
 SCHEMES = ("postgresql", "postgres")
 BACK_S = 120.0  # how long a server that was there before is waited for: it may be starting again

@@ -2,10 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
 from kernel_check import TARGETS, run, var
 
 from slipway import IRModule, relay
+from slipway.tuning.build import kernel_job
+from slipway.tuning.space import candidate_of
+from slipway.tuning.task import extract_tasks
 
 A72 = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
@@ -67,3 +71,14 @@ def test_joined_blocks_of_short_rows_are_copied_in_vectors(parts):
     assert not re.search(r"v(pmuludq|gather|scatter)", code_of(joined, target))
     run(joined, target)
     run(relay.nn.pad(var("x", 4, 9, 13), ((0, 0), (2, 3), (0, 0))), target)
+
+
+def test_rows_of_a_task_that_end_within_a_vector_are_copied_without_a_loop():
+    """A product of nine columns: LLVM unrolls the copy of 25 rows by itself, of 30 it does not."""
+    weight = relay.const(np.ones((9, 20), "float32"))
+    module = IRModule.from_expr(relay.nn.dense(var("x", 900, 20), weight))
+    (task,) = extract_tasks(module, "llvm -mcpu=skylake-avx512")
+    candidate = candidate_of("dense_pack.cut", {"rows": 30, "vectors": 1})
+    assert task.space.has(candidate)
+    loops = str(kernel_job(task, [candidate]).lowered(candidate, "main"))
+    assert loops.count(" in range(") == 2  # the tasks, and the steps of a product

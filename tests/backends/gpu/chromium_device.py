@@ -1,6 +1,5 @@
 """WebGPU in headless Chromium as a device of the tests: WGSL by Tint, on the processor."""
 
-import base64
 import http.server
 import shutil
 import threading
@@ -18,13 +17,7 @@ const done = arguments[0];
   if (!adapter) return "no adapter";
   window.device = await adapter.requestDevice();
   window.pipelines = new Map();
-  window.bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  window.text = (bytes) => {
-    let all = "";
-    for (let at = 0; at < bytes.length; at += 8192)
-      all += String.fromCharCode(...bytes.subarray(at, at + 8192));
-    return btoa(all);
-  };
+  window.bytes = async (binding) => new Uint8Array(await (await fetch(binding)).arrayBuffer());
   return "";
 })().then(done, (error) => done(String(error)));
 """
@@ -50,14 +43,14 @@ const [name, code, grid, given, numbers, done] = arguments;
     return made;
   };
   const U = GPUBufferUsage, entries = [], written = [];
-  for (const [binding, access, data] of given) {
-    const held = buffer(bytes(data), U.STORAGE | U.COPY_SRC);
+  for (const [binding, access] of given) {
+    const held = buffer(await bytes(binding), U.STORAGE | U.COPY_SRC);
     entries.push({ binding, resource: { buffer: held } });
     if (access === "read_write") written.push([binding, held]);
   }
-  if (numbers) {
-    const held = buffer(bytes(numbers[1]), U.UNIFORM);
-    entries.push({ binding: numbers[0], resource: { buffer: held } });
+  if (numbers !== null) {
+    const held = buffer(await bytes(numbers), U.UNIFORM);
+    entries.push({ binding: numbers, resource: { buffer: held } });
   }
   const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
   const encoder = device.createCommandEncoder();
@@ -74,12 +67,12 @@ const [name, code, grid, given, numbers, done] = arguments;
   device.queue.submit([encoder.finish()]);
   const error = await device.popErrorScope();
   if (error) return { error: error.message };
-  const found = [];
   for (const [binding, to] of copies) {
     await to.mapAsync(GPUMapMode.READ);
-    found.push([binding, text(new Uint8Array(to.getMappedRange()))]);
+    const body = new Uint8Array(to.getMappedRange()).slice();
+    await fetch(binding, { method: "POST", body });
   }
-  return { found };
+  return {};
 })().then(done, (error) => done({ error: String(error) }));
 """
 
@@ -89,10 +82,26 @@ class Refused(Exception):
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
+    """An empty page, and the bytes of a kernel's tensors by binding: given, and written back."""
+
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self):
+        number = self.path.strip("/")
+        body = b"<!doctype html><title>kernels</title>"
+        if number.isdecimal():
+            body = self.server.given[int(number)]
         self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(b"<!doctype html><title>kernels</title>")
+        self.wfile.write(body)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.written[int(self.path.strip("/"))] = body
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def log_message(self, *args):
         pass
@@ -132,13 +141,13 @@ class ChromiumDevice(WgslDevice):
 
     def dispatch(self, name, text, grid, given, numbers):
         """Run a kernel."""
-        tensors = [[n, access, _text(data)] for n, (access, data) in given.items()]
-        uniform = None if numbers is None else [numbers[0], _text(numbers[1])]
+        self.server.written = {}
+        self.server.given = {n: data for n, (_, data) in given.items()}
+        if numbers is not None:
+            self.server.given[numbers[0]] = numbers[1]
+        tensors = [[n, access] for n, (access, _) in given.items()]
+        uniform = None if numbers is None else numbers[0]
         done = self.browser.execute_async_script(_RUN, name, text, grid, tensors, uniform)
         if "error" in done:
             raise Refused(done["error"])
-        return {number: base64.b64decode(data) for number, data in done["found"]}
-
-
-def _text(data):
-    return base64.b64encode(data).decode()
+        return self.server.written

@@ -1,6 +1,7 @@
 """Programs with open dimensions: one run function for every size, in C and as LLVM's object."""
 
 import ctypes
+import re
 import subprocess
 
 import numpy as np
@@ -9,11 +10,13 @@ from tests.compiler.aot.test_aot import compile_shared
 from tests.compiler.test_open_sizes import attention, cnn, mlp, values, var, weights
 
 from slipway import relay
-from slipway.errors import LoweringError
+from slipway.errors import ExecutionError, LoweringError
 from slipway.ir.function import IRModule
 from slipway.micro import export_model_library_format
 from slipway.relay.dims import Dim, at
 from slipway.relay.interpret import interpret
+from slipway.runtime.devices import cpu
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import load_module
 from slipway.runtime.ndarray import array
 from slipway.toolchain import emulators, musl, zig
@@ -176,6 +179,35 @@ def test_an_axis_of_some_times_a_size_tells_it(target, tmp_path):
         with pytest.raises(ValueError, match=refused):
             run(array(values(rows, 2)), out)
         np.testing.assert_array_equal(out.numpy(), 0)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize(("times", "more", "text"), [(2, 1, "2 times n + 1"), (1, -2, "n - 2")])
+def test_an_axis_of_a_number_more_tells_a_size(times, more, text, target, tmp_path):
+    """The kernel inside speaks of n, which no tensor has for an axis."""
+    n = Dim("n", 3, 6)
+    x = var("x", times * n + more, 2)
+    first = relay.strided_slice(x, [0], [1], axes=[0])
+    y = relay.add(relay.sum(x, 0), relay.sum(relay.broadcast_to(first, (n, 2)), 0))
+    mod = IRModule.from_expr(relay.Function([x], y))
+    lib = compiled(mod, target, "packed")
+    compile_shared(lib, tmp_path)
+    run = load_module(tmp_path / "model.so")[f"tvmgen_{lib.program.name}_run"]
+    graph = GraphModule(relay.build(mod, "llvm")["default"](cpu(0)))
+    for size in (3, 6, 4):
+        given, out = values(times * size + more, 2), array(np.zeros(2, np.float32))
+        run(array(given), out)
+        graph.run(x=given)
+        want = given.sum(0) + size * given[0]
+        for found in (out.numpy(), graph.get_output(0).numpy(), interpret(mod, x=given)):
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    refused = rf"_run: argument 0 \(x\): shape\[0\] is not {re.escape(text)}, n is from 3 to 6"
+    wrong = [times * 7 + more, times * 2 + more, *([times * 4 + more - 1] if times > 1 else [])]
+    for rows in wrong:
+        with pytest.raises(ValueError, match=refused):
+            run(array(values(rows, 2)), array(np.zeros(2, np.float32)))
+        with pytest.raises(ExecutionError, match=r"has shape .*, got \(\d+, 2\)"):
+            graph.set_input("x", values(rows, 2))
 
 
 @pytest.mark.parametrize("target", ["llvm", "c"])

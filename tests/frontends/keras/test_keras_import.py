@@ -7,8 +7,21 @@ from slipway import relay
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ModelError
 from slipway.transform.context import PassContext
 
-keras = pytest.importorskip("keras", minversion="3.0")
-layers = keras.layers
+
+class _OnUse:
+    """Keras, or a module of it, imported by the first test that needs it: it takes seconds."""
+
+    def __init__(self, *path):
+        self._path = path
+
+    def __getattr__(self, name):
+        found = pytest.importorskip("keras", minversion="3.0")
+        for part in (*self._path, name):
+            found = getattr(found, part)
+        return found
+
+
+keras, layers = _OnUse(), _OnUse("layers")
 # NumPy's, of Keras' own classes.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 RNG = np.random.default_rng(0)

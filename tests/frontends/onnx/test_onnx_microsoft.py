@@ -5,7 +5,10 @@ import onnxruntime
 import pytest
 from graphs import helper, model
 
+import slipway as tvm
 from slipway import relay
+from slipway.compiler.optimize import optimize
+from slipway.contrib.graph_executor import GraphModule
 from slipway.errors import OpNotImplemented
 from slipway.relay.interpret import interpret
 
@@ -124,7 +127,9 @@ def run_both(nodes, inputs, outputs, weights=()):
     proto = model(nodes, listed, outputs, dict(weights))
     for domain in ("com.microsoft", "ai.onnx.ml"):
         proto.opset_import.append(helper.make_opsetid(domain, 1))
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # with more, states of an LSTM have a range for each thread
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
     mod, _ = relay.frontend.from_onnx(proto)
     got = interpret(mod, **inputs)
     return got if isinstance(got, list | tuple) else [got], session.run(None, inputs)
@@ -235,6 +240,41 @@ def test_lstm_with_integer_weights(per_gate):
         )  # fmt: skip
         given = {n: v for n, v in inputs.items() if n == "x" or n in states}
         check_both([node], given, ["y", "yh", "yc"], weights)
+
+
+def test_lstm_of_integers_of_any_batch_and_length():
+    """The products are of integers: a step agrees, from onnxruntime's own states."""
+    hidden, rng = 32, np.random.default_rng(5)
+    weights = {
+        "w": rng.integers(-127, 128, (1, 16, 4 * hidden)).astype(np.int8),
+        "r": rng.integers(-127, 128, (1, hidden, 4 * hidden)).astype(np.int8),
+        "b": rng.standard_normal((1, 8 * hidden)).astype(np.float32),
+        "ws": np.float32([0.01]), "wz": np.int8([3]), "rs": np.float32([0.006]), "rz": np.int8([0]),
+    }  # fmt: skip
+    names = ["x", "w", "r", "b", "", "h", "c", "", "ws", "wz", "rs", "rz"]
+    node = helper.make_node(
+        "DynamicQuantizeLSTM", names, ["y", "yh", "yc"], domain="com.microsoft", hidden_size=hidden
+    )
+    listed = {n: ("float32", (s, "n", w)) for n, s, w in (("x", "t", 16), ("h", 1, hidden))}
+    proto = model([node], {**listed, "c": listed["h"]}, ["y", "yh", "yc"], weights)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    mod, params = relay.frontend.from_onnx(proto, dims={"n": (1, 4), "t": (1, 9)})
+    packed = optimize(mod, params, tvm.target.Target("llvm -mcpu=cascadelake"), 3, layout_lanes=16)
+    assert "nn.dense(" not in str(packed)
+    library = relay.build(mod, "llvm", params=params)
+    module = GraphModule(library["default"](tvm.cpu(0)))
+    for batch in (1, 4, 3):
+        h, c = np.zeros((2, 1, batch, hidden), np.float32)
+        for steps in (1, 1, 9, 1):
+            x = rng.standard_normal((steps, batch, 16)).astype(np.float32)
+            module.run(x=x, h=h, c=c)
+            y, h, c = session.run(None, {"x": x, "h": h, "c": c})
+            # A step of rounding is 1/127 of a state, times a weight of 0.8 at most.
+            level = 1e-5 if steps == 1 else 0.02
+            np.testing.assert_allclose(module.get_output(0).numpy(), y, atol=level)
 
 
 def test_linear_regressor():

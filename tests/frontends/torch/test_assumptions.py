@@ -118,3 +118,33 @@ def test_sizes_that_are_multiples():
         model(np.zeros((1, 3, 10, 12), "float32"))
     with pytest.raises(ModelError, match=r"write Dim\(name, low, high\), or a number of times it"):
         slipway.compile(Pooled(), shapes={"x": (1, 3, Dim("a", 1, 8) + Dim("b", 1, 8), 12)})
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(("times", "more"), [(4, 0), (2, 1), (1, 0)])
+def test_sizes_from_one_on(times, more, traced):
+    """torch takes no length for 1 that follows from others, of which a half may be."""
+
+    class Halves(nn.Module):
+        def forward(self, x):
+            return x[:, ::2].reshape(x.shape[0], -1) - x.mean(1, keepdim=True)
+
+    module = Halves().eval()
+    given = torch.jit.trace(module, torch.rand(1, 3 * times + more)) if traced else module
+    model = slipway.compile(given, shapes={"x": (1, times * Dim("k", 1, 8) + more)})
+    for k in (1, 2, 8):
+        x = torch.rand(1, times * k + more)
+        assert_same([np.asarray(model(x.numpy()))], expected(module, [x]))
+
+
+def test_inputs_of_a_module_that_takes_any_number():
+    class Sum(nn.Module):
+        def forward(self, *given):
+            return given[0] + given[1]
+
+    n = Dim("n", 1, 4)
+    model = slipway.compile(Sum(), shapes={"a": (n, 3), "b": (n, 3)})
+    for size in (1, 4):
+        x = [torch.rand(size, 3), torch.rand(size, 3)]
+        found = model({"a": x[0].numpy(), "b": x[1].numpy()})
+        assert_same([np.asarray(found)], expected(Sum(), x))

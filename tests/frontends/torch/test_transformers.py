@@ -13,7 +13,6 @@ import slipway
 from slipway import relay
 from slipway.contrib import graph_executor
 
-transformers = pytest.importorskip("transformers")
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 RNG = torch.Generator().manual_seed(0)
@@ -116,6 +115,7 @@ SOUNDS = {
 
 
 def made(model, config, options):
+    transformers = pytest.importorskip("transformers")  # a second, for every worker of a run
     return getattr(transformers, model)(getattr(transformers, config)(**options))
 
 

@@ -157,3 +157,9 @@ def test_what_weighs_nothing_is_not_drawn_beside_many_small_weights():
     module = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
     module.run()
     assert module.get_output(0).numpy().min() > 0
+
+
+def test_a_pair_is_wrapped_again_as_scripts_do():
+    key = relay.random.threefry_key(0)
+    _, numbers = relay.TupleWrapper(relay.random.threefry_generate(key, (4,)), 2)
+    assert numbers.checked_type.shape == (4,)

@@ -10,6 +10,7 @@ from slipway.errors import LoweringError
 from slipway.relay import op_registry
 from slipway.relay.dims import Dim
 from slipway.relay.interpret import interpret
+from slipway.relay.op_registry import BadArgument
 
 RNG = np.random.default_rng(2)
 N, H, W = Dim("n", 1, 3), Dim("h", 4, 40), Dim("w", 4, 40)
@@ -102,3 +103,162 @@ def test_operators_for_fixed_sizes_alone_say_so(monkeypatch):
     pooled = relay.nn.adaptive_avg_pool2d(relay.var("x", shape=(1, 3, H, 17)), (3, 3))
     with pytest.raises(LoweringError, match=r"pool2d is computed for .*\(1, 3, h, 17\).*fix"):
         relay.build(tvm.IRModule.from_expr(pooled), target="llvm")
+
+
+def sizes_agree(make, shapes, draws, atol=1e-5):
+    """Compare one library for all sizes with the same operator made for each, in NumPy."""
+    tensors = [relay.var(f"x{i}", shape=s, dtype=d) for i, (s, d) in enumerate(shapes)]
+    library = relay.build(
+        tvm.IRModule.from_expr(relay.Function(tensors, made_of(make, tensors))), "llvm"
+    )
+    model = GraphModule(library["default"](tvm.cpu(0)))
+    for given in draws:
+        model.run(**{f"x{i}": value for i, value in enumerate(given)})
+        fixed = [relay.var(f"x{i}", shape=v.shape, dtype=str(v.dtype)) for i, v in enumerate(given)]
+        wanted = interpret(
+            tvm.IRModule.from_expr(relay.Function(fixed, made_of(make, fixed))), *given
+        )
+        for i, one in enumerate(wanted if isinstance(wanted, tuple) else (wanted,)):
+            found = model.get_output(i).numpy()
+            assert found.shape == one.shape
+            np.testing.assert_allclose(found, one, rtol=1e-5, atol=atol)
+
+
+def made_of(make, tensors):
+    result = make(*tensors)
+    return result.tuple_value if isinstance(result, relay.TupleWrapper) else result
+
+
+IMAGE = ((N, 3, H, W), "float32")
+SIZES = ((1, 4, 4), (3, 40, 5), (2, 17, 23))
+
+
+def images(channels=3):
+    return [(values(n, channels, h, w),) for n, h, w in SIZES]
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_anchors_of_images_of_any_size(clip):
+    def make(x):
+        return relay.vision.multibox_prior(x, (0.5, 0.2), (1.0, 2.0, 0.4), clip=clip)
+
+    sizes_agree(make, [IMAGE], images())
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest_neighbor"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_crops_of_images_of_any_size(layout, method):
+    R = Dim("r", 1, 9)
+    shape = (N, 3, H, W) if layout == "NCHW" else (N, H, W, 3)
+
+    def draw(n, h, w, r):
+        data = values(n, 3, h, w)
+        boxes = RNG.uniform(-0.2, 1.2, (r, 4)).astype("float32")
+        data = data if layout == "NCHW" else np.ascontiguousarray(data.transpose(0, 2, 3, 1))
+        return data, boxes, RNG.integers(0, n, r).astype("int32")
+
+    def make(x, boxes, which):
+        return relay.image.crop_and_resize(x, boxes, which, (4, 1), layout, method)
+
+    shapes = [(shape, "float32"), ((R, 4), "float32"), ((R,), "int32")]
+    draws = [draw(*size, r) for size, r in zip(SIZES, (1, 9, 4), strict=True)]
+    sizes_agree(make, shapes, draws, 1e-4)
+
+
+def test_the_largest_of_regions_of_images_of_any_size():
+    def draw(n, h, w, r):
+        corners = np.sort(RNG.integers(-3, 2 * h, (r, 2, 2)), 1).reshape(r, 4)
+        regions = np.concatenate([RNG.integers(0, n, (r, 1)), corners], 1)
+        return values(n, 3, h, w), regions.astype("float32")
+
+    shapes = [IMAGE, ((Dim("r", 1, 9), 5), "float32")]
+    draws = [draw(*size, r) for size, r in zip(SIZES, (1, 9, 4), strict=True)]
+    sizes_agree(lambda x, rois: relay.vision.roi_pool(x, rois, (2, 3), 0.5), shapes, draws)
+
+
+def boxes_of(n, count):
+    kind, score = RNG.integers(-1, 3, (n, count, 1)), RNG.uniform(0, 1, (n, count, 1))
+    corners = np.sort(RNG.uniform(0, 4, (n, count, 2, 2)), 2).reshape(n, count, 4)
+    return np.concatenate([kind, score, corners], 2).astype("float32")
+
+
+def test_any_number_of_boxes():
+    count = Dim("boxes", 1, 50)
+    sizes = ((1, 1), (3, 50), (2, 13))
+
+    def valid(x):
+        return relay.vision.get_valid_counts(x, 0.4, 0, 1)
+
+    draws = [(boxes_of(*size),) for size in sizes]
+    sizes_agree(valid, [((N, count, 6), "float32")], draws)
+
+    def chosen(x, counts):
+        return relay.vision.non_max_suppression(
+            x, counts, None, 5, 0.3, return_indices=False, invalid_to_bottom=True
+        )
+
+    draws = [(x, np.full(len(x), x.shape[1], "int32")) for (x,) in draws]
+    sizes_agree(chosen, [((N, count, 6), "float32"), ((N,), "int32")], draws)
+
+    def located(scores, moves, anchors):
+        return relay.vision.multibox_transform_loc(scores, moves, anchors)
+
+    shapes = [((N, 3, count), "float32"), ((N, 4 * count), "float32"), ((1, count, 4), "float32")]
+    draws = [
+        (RNG.uniform(0, 1, (n, 3, c)).astype("float32"), values(n, 4 * c), boxes_of(1, c)[:, :, 2:])
+        for n, c in sizes
+    ]
+    sizes_agree(located, shapes, draws)
+
+
+@pytest.mark.parametrize("iou_loss", [False, True])
+def test_regions_proposed_for_images_of_any_size(iou_loss):
+    def make(scores, moves, info):
+        return relay.vision.proposal(
+            scores, moves, info, (8.0,), (0.5, 1.0, 2.0), 4, 0.5, 60, 7, 2, iou_loss
+        )
+
+    shapes = [((N, 6, H, W), "float32"), ((N, 12, H, W), "float32"), ((N, 3), "float32")]
+    draws = [
+        (RNG.permutation(n * 6 * h * w).reshape(n, 6, h, w).astype("float32") / (n * 6 * h * w),
+         values(n, 12, h, w), np.float32([[4 * h, 4 * w, 1]] * n))
+        for n, h, w in SIZES
+    ]  # fmt: skip
+    sizes_agree(make, shapes, draws, 1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"onesided": False, "normalized": True}])
+def test_spectra_of_signals_of_any_length(options):
+    shape = (N, Dim("samples", 16, 200))
+    draws = [(values(n, t),) for n, t in ((1, 16), (3, 200), (2, 77))]
+    sizes_agree(lambda x: relay.stft(x, 16, 5, 12, **options), [(shape, "float32")], draws, 1e-4)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_a_fourier_transform_of_any_length(inverse):
+    shape = (N, Dim("samples", 1, 300))
+    draws = [(values(n, t), values(n, t)) for n, t in ((1, 1), (3, 300), (2, 77))]
+    shapes = [(shape, "float32")] * 2
+    sizes_agree(lambda x, y: relay.dft(x, y, inverse), shapes, draws, 3e-4)
+
+
+def test_a_fourier_transform_that_is_too_long_is_refused():
+    x = relay.var("x", shape=(N, Dim("samples", 1, 5000)))
+    with pytest.raises(BadArgument, match=r"'re_data' has samples in 1..5000 elements"):
+        relay.dft(x, x)
+
+
+def test_a_grid_for_images_of_any_size():
+    def make(x, theta):
+        size = x.tensor_type.shape[2:]
+        return relay.image.grid_sample(x, relay.image.affine_grid(theta, size))
+
+    draws = [(values(n, 3, h, w), values(n, 2, 3) / 2) for n, h, w in SIZES]
+    sizes_agree(make, [IMAGE, ((N, 2, 3), "float32")], draws, 1e-3)
+
+
+def test_pixels_apart_and_as_channels():
+    sizes_agree(lambda x: relay.nn.dilate(x, (1, 2, 3, 1), 0.5), [IMAGE], images())
+    doubled = ((N, 4, 2 * H, 2 * W), "float32")
+    draws = [(values(n, 4, 2 * h, 2 * w),) for n, h, w in SIZES]
+    sizes_agree(lambda x: relay.vision.yolo_reorg(x, 2), [doubled], draws)

@@ -139,3 +139,10 @@ def test_images_of_a_layout_may_be_given_as_it_has_them():
         last, _ = get(image_shape=(64, 64, 3), layout="NHWC")
         shapes = [module["main"].params[0].type.shape for module in (first, last)]
         assert shapes == [(1, 64, 64, 3)] * 2
+
+
+def test_the_workload_of_an_expression():
+    weight, data = relay.var("weight", shape=(3, 5)), relay.var("data", shape=(2, 5))
+    mod, params = relay.testing.create_workload(relay.nn.dense(data, weight))
+    assert list(params) == ["weight"]
+    assert [p.name for p in mod["main"].params] == ["data", "weight"]

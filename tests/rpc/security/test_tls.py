@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from slipway import nd, rpc
-from slipway.errors import RPCConnectionError, RPCError
+from slipway.errors import FileError, RPCConnectionError, RPCError
 from slipway.exec import rpc_proxy
 from slipway.toolchain import native
 
@@ -70,9 +70,9 @@ def test_a_crash_is_told_over_tls(server, files, kernels):
 def test_files_that_are_no_certificates(tmp_path, files):
     nothing = tmp_path / "nothing"
     nothing.write_text("")
-    with pytest.raises(RPCError, match="cannot use the TLS certificate"):
+    with pytest.raises(FileError, match="cannot use the TLS certificate"):
         rpc.Server("127.0.0.1", 0, options=rpc.ServerOptions(tls_cert=str(nothing)))
-    with pytest.raises(RPCError, match="cannot read the certificates in"):
+    with pytest.raises(FileError, match="cannot read the certificates in"):
         rpc.connect("127.0.0.1", 1, tls=str(nothing))
 
 

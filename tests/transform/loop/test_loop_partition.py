@@ -181,3 +181,45 @@ def test_products_of_loops_inside_have_constant_ends():
     made = partitioned(body)
     assert isinstance(made.body, S.IfThenElse)
     assert choices(made) == 1
+
+
+def test_what_has_nothing_to_do_with_a_check_is_there_once():
+    """Sums of 104 rows, of which 100 are stored: the last tile stores fewer, and sums as many."""
+    a = te.placeholder((104, 32), name="A")
+    w = te.placeholder((32, 16), name="W")
+    k = te.reduce_axis((0, 32), name="k")
+    sums = te.compute((104, 16), lambda i, j: te.sum(a[i, k] * w[k, j], axis=k), name="sums")
+    b = te.compute((100, 16), lambda i, j: sums[i, j] * 2.0, name="B")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[0], 8)
+    s[b].unroll(inner)
+    s[sums].compute_at(s[b], outer)
+    s[sums].set_scope("local")
+    s[sums].reorder(s[sums].op.reduce_axis[0], *s[sums].op.axis)
+    s[sums].unroll(s[sums].op.axis[0])
+    func = te.lower(s, [a, w, b])
+    once = str(loop_partition(flatten_storage(func)))
+    assert once.count("for k in range(32)") == 1
+    assert once.count("likely(i.outer * 8 - 93 < 0)") == 1  # around the stores
+    ready = verify(run_pipeline(func), "ready")
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-4, 5, t.shape).astype("float32") for t in (a, w))
+    out = np.zeros((100, 16), "float32")
+    run(ready, x, y, out)
+    np.testing.assert_array_equal(out, (x @ y * 2)[:100])
+
+
+def test_an_inner_loop_makes_a_check_that_little_of_the_outer_one_needs():
+    """Rows of blocks: sums of a whole block come first, and a row is stored if it is there."""
+    n = te.size_var("n")
+    a = te.placeholder((n,), name="A")
+    k = te.reduce_axis((0, 64), name="k")
+    m = te.compute((64, 64), lambda i, j: te.sum(te.exp(a[k] * i + j), axis=k), name="m")
+    b = te.compute((n,), lambda i: m[te.floormod(i, 64), te.floormod(i, 64)], name="B")
+    s = te.create_schedule(b.op)
+    block, row = s[b].split(b.op.axis[0], 64)
+    s[b].split(row, 4)
+    s[m].compute_at(s[b], block)
+    text = str(loop_partition(flatten_storage(te.lower(s, [a, b]))))
+    assert text.count("for k in range(64)") == 1
+    assert text.index("for i.inner.outer") < text.index("likely(i.outer * 64 + i.inner.outer * 4")

@@ -9,7 +9,12 @@ from slipway.autotvm.space import (
     ReorderEntity,
     SplitEntity,
 )
-from slipway.autotvm.task.dispatcher import ApplyConfig, ApplyHistoryBest, apply_history_best
+from slipway.autotvm.task.dispatcher import (
+    ApplyConfig,
+    ApplyHistoryBest,
+    FallbackContext,
+    apply_history_best,
+)
 from slipway.autotvm.task.kernel import (
     KernelTask,
     extract_from_multiple_program,
@@ -19,7 +24,7 @@ from slipway.autotvm.task.template import TemplateTask, compute_flop, create, ge
 
 __all__ = [
     "AnnotateEntity", "ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace",
-    "FallbackConfigEntity", "KernelTask", "OtherOptionEntity", "ReorderEntity", "SplitEntity",
-    "TemplateTask", "apply_history_best", "compute_flop", "create", "extract_from_multiple_program",
-    "extract_from_program", "get_config", "template",
+    "FallbackConfigEntity", "FallbackContext", "KernelTask", "OtherOptionEntity", "ReorderEntity",
+    "SplitEntity", "TemplateTask", "apply_history_best", "compute_flop", "create",
+    "extract_from_multiple_program", "extract_from_program", "get_config", "template",
 ]  # fmt: skip

@@ -108,7 +108,7 @@ class ApplyHistoryBest:
             path = Path(folder.path) / "best.records"
             write_whole(path, (encode(*t) for t in kernels))
             stack.enter_context(using_records(str(path)))
-        token = QUERIES.set((self._config, *QUERIES.get()))
+        token = QUERIES.set((self.query, *QUERIES.get()))
         stack.callback(QUERIES.reset, token)
         self._stacks.append(stack)
         return self
@@ -130,7 +130,40 @@ class ApplyConfig:
         return self.config
 
     def __enter__(self) -> ApplyConfig:
-        self._tokens.append(QUERIES.set((lambda _: self.config, *QUERIES.get())))
+        self._tokens.append(QUERIES.set((self.query, *QUERIES.get())))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        QUERIES.reset(self._tokens.pop())
+
+
+class FallbackContext:
+    """A context without records, whose class may choose the configuration of a workload (classic).
+
+    A class of it overrides `_query_inside`; None is what the template itself falls back to.
+    """
+
+    def __init__(self) -> None:
+        self.memory: dict[Any, Any] = {}
+        self._tokens: list[Token[Any]] = []
+
+    def _query_inside(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
+        return self.memory.get((str(target), workload))
+
+    def query(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
+        """Return the configuration of a workload, None where there is none."""
+        return self._query_inside(target, workload)
+
+    def clear_cache(self, target: Target | str, workload: tuple[Any, ...]) -> None:
+        """Forget the configuration of a workload."""
+        self.memory.pop((str(target), workload), None)
+
+    def update(self, target: Target | str, workload: tuple[Any, ...], cfg: ConfigEntity) -> None:
+        """Use a configuration for a workload."""
+        self.memory[str(target), workload] = cfg
+
+    def __enter__(self) -> FallbackContext:
+        self._tokens.append(QUERIES.set((self.query,)))
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -30,8 +30,8 @@ FIRST = 64  # configurations among which one has to be legal
 _log = logging.getLogger("slipway.autotvm")
 _TEMPLATES: dict[str, Template] = {}
 _CONFIG: ContextVar[ConfigSpace | ConfigEntity | None] = ContextVar("configuration", default=None)
-# What finds the best configuration of a template: `apply_history_best`, from the inside out.
-Query = Callable[[str], ConfigEntity | None]
+# What finds the configuration of (target, (template, *arguments)): contexts, from the inside out.
+Query = Callable[[Target | str, tuple[Any, ...]], ConfigEntity | None]
 QUERIES: ContextVar[tuple[Query, ...]] = ContextVar("histories in use", default=())
 
 
@@ -64,9 +64,8 @@ def template(task_name: str | Template) -> Any:
         def call(*args: Any) -> tuple[te.Schedule, list[Any]]:
             if _CONFIG.get() is not None:  # inside of another template, whose knobs these are too
                 return function(*args)
-            key = key_of_template(task_name, serialized(args), compile_target(None))
             for query in QUERIES.get():
-                config = query(key)
+                config = query(compile_target(None), (task_name, *args))
                 if config is not None:
                     with _using(config):
                         return function(*args)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.backends.gpu.half_weights import half_weights
 from slipway.backends.gpu.images import in_texels, takes_images, with_images
 from slipway.backends.gpu.joins import joined_reductions
 from slipway.backends.gpu.schedules.attention import serves
@@ -94,6 +95,11 @@ def _joins(function: Function, setting: Setting) -> Function:
     return joined_reductions(function, setting.target)
 
 
+def _halves(function: Function, setting: Setting) -> Function:
+    assert setting.target is not None
+    return half_weights(function, setting.target)
+
+
 def _images(function: Function, setting: Setting) -> Function:
     assert setting.target is not None
     return with_images(function, setting.target)
@@ -118,5 +124,6 @@ PASSES: tuple[Pass, ...] = (
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(wide=MOST),
     setting_pass("JoinReductions", _joins, exact=False),
+    setting_pass("HalfWeights", _halves, lambda setting: not _has_images(setting)),
     setting_pass("PlaceImages", _images, _has_images),
 )

@@ -51,7 +51,7 @@ def rpc_proxy(
     from slipway.exec import rpc_proxy as proxy
 
     sys.exit(
-        proxy.main(
+        proxy.run(
             as_arguments(
                 host=host,
                 port=port,

@@ -74,4 +74,4 @@ def rpc_server(
         max_upload=max_upload, max_memory=max_memory, max_cpu=max_cpu, max_files=max_files,
         serial=serial, baud=baud,
     )  # fmt: skip
-    sys.exit(server.main([*arguments, *(["--through-proxy"] if through_proxy else [])]))
+    sys.exit(server.run([*arguments, *(["--through-proxy"] if through_proxy else [])]))

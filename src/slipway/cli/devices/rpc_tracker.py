@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from slipway.cli.options import Certificate, CertificateKey, ListenHost, ListenPort, TokenFile
+from slipway.cli.options import (
+    Certificate,
+    CertificateKey,
+    ListenHost,
+    ListenPort,
+    TokenFile,
+    need_one_of,
+)
 
 
 def rpc_tracker(
@@ -49,6 +56,9 @@ def rpc_tracker(
         slipway rpc-tracker --host 0.0.0.0 --token-file token.txt --web 8190 --log-format json
     """
     from slipway.exec import rpc_tracker as tracker
+    from slipway.rpc.log import FORMATS
+
+    need_one_of("--log-format", log_format, FORMATS)
 
     arguments = ["--host", host, "--port", str(port), "--port-end", str(port + 100)]
     arguments += ["--web-host", web_host, "--log-format", log_format]
@@ -66,4 +76,4 @@ def rpc_tracker(
             arguments += [name, str(value)]
     for name in web_name or ():
         arguments += ["--web-name", name]
-    sys.exit(tracker.main(arguments))
+    sys.exit(tracker.run(arguments))

@@ -58,4 +58,4 @@ def web_device(
     )
     for name in web_name or ():
         arguments += ["--web-name", name]
-    sys.exit(proxy.main(arguments))
+    sys.exit(proxy.run(arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from slipway.cli.demo.case import made_up_inputs
 from slipway.cli.inspect.bisect_repro import write_repro
 from slipway.cli.model_file import ModelOptions, parse_bindings
 from slipway.cli.options import (
+    AsJson,
     Bindings,
     DenseRounding,
     Dims,
@@ -75,6 +77,7 @@ def bisect(
     rpc_key: RpcKey = "",
     tracker: Tracker = None,
     timeout: Timeout = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the node, pass or kernel at which MODEL's numbers go another way.
 
@@ -109,14 +112,15 @@ def bisect(
     with console.step("Computing the imported graph by the references"):
         wanted = as_list(interpret(module, **arrays))
     if kind == "onnx" and framework:
-        stop_at(
-            check_import(model, main, arrays, wanted, tolerance, constants), output, model, arrays
-        )
+        culprit = check_import(model, main, arrays, wanted, tolerance, constants, as_json=as_json)
+        stop_at(culprit, output, model, arrays, as_json=as_json)
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     for chosen in targets:
         found = check_target(module, chosen, connection, arrays, wanted, tolerance, opt_level)
-        stop_at(found, output, model, arrays, chosen)
-        console.out.print(f"[green]✓[/] {chosen} on {connection.where}: every kernel agrees")
+        stop_at(found, output, model, arrays, chosen, as_json=as_json)
+        agreed(f"{chosen} on {connection.where}: every kernel agrees", as_json)
+    if as_json:
+        print(json.dumps({"agrees": True, "targets": [str(one) for one in targets]}, indent=2))
 
 
 def given_or_random(main: Function, path: Path | None) -> dict[str, Any]:
@@ -132,6 +136,8 @@ def check_import(
     wanted: Sequence[Any],
     tolerance: float,
     constants: dict[str, Any],
+    *,
+    as_json: bool,
 ) -> Any:
     """Return the first node whose import gives other numbers than ONNX Runtime, if any."""
     from slipway.frontends.onnx.reference import as_inputs, has_onnxruntime, run_onnxruntime
@@ -146,7 +152,7 @@ def check_import(
         ((_, expected),) = run_onnxruntime(model, given)
     found = first_difference(wanted, expected, tolerance)
     if found is None:
-        console.out.print("[green]✓[/] the import agrees with ONNX Runtime")
+        agreed("the import agrees with ONNX Runtime", as_json)
         return None
     with console.step("Looking for the first node"):
         ours = node_values(main, arrays)
@@ -214,16 +220,32 @@ def run_whole(library: Any, devices: ModelDevices, arrays: dict[str, Any]) -> li
     return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
 
 
+def agreed(what: str, as_json: bool) -> None:
+    """Say what agrees; not among JSON."""
+    if not as_json:
+        console.out.print(f"[green]✓[/] {what}")
+
+
 def stop_at(
     culprit: Culprit | None,
     output: Path | None,
     model: Path,
     arrays: dict[str, Any],
     target: Target | None = None,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Report a culprit and exit with 1; without one do nothing."""
     if culprit is None:
         return
+    folder = output or Path(f"{model.stem}-bisect")
+    source = model if format_of(model) == "onnx" else None
+    files = write_repro(culprit, folder, target, source, arrays)
+    if as_json:
+        told = json.loads((folder / "culprit.json").read_text(encoding="utf-8"))
+        told |= {"target": target and str(target), "folder": str(folder), "files": files}
+        print(json.dumps({"agrees": False, **told}, indent=2))
+        raise typer.Exit(1)
     found = culprit.difference
     console.out.print(
         f"[red]✗[/] the numbers go another way in the {culprit.kind} {console.plain(culprit.name)}"
@@ -234,8 +256,5 @@ def stop_at(
         f"  largest error {found.error:.3g}, at {list(found.index)}: "
         f"{found.got:.9g} instead of {found.wanted:.9g}"
     )
-    folder = output or Path(f"{model.stem}-bisect")
-    source = model if format_of(model) == "onnx" else None
-    files = write_repro(culprit, folder, target, source, arrays)
     console.out.print(f"  {console.plain(folder)}: {', '.join(files)}")
     raise typer.Exit(1)

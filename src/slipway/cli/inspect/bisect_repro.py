@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.cli.run import number_text
+
 if TYPE_CHECKING:
     from slipway.inspect.bisect import Culprit
     from slipway.target import Target
@@ -61,8 +63,8 @@ def write_repro(
     found = culprit.difference
     content = {
         "kind": culprit.kind, "name": culprit.name, "nodes": list(culprit.nodes),
-        "error": found.error, "index": list(found.index), "got": found.got,
-        "wanted": found.wanted,
+        "error": number_text(found.error), "index": list(map(int, found.index)),
+        "got": number_text(found.got), "wanted": number_text(found.wanted),
     }  # fmt: skip
     (folder / "culprit.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     files = ["arrays.npz", "culprit.json"]

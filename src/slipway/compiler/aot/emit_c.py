@@ -53,7 +53,8 @@ _SOURCE = """\
 /* Define these on the command line to place constants or the workspace in a section. */
 {attributes}
 
-SLW_STATIC_ASSERT(sizeof(float) == 4 && sizeof(double) == 8, "IEEE 754 floats");
+SLW_STATIC_ASSERT(sizeof(int) >= 4 && sizeof(float) == 4 && sizeof(double) == 8,
+                  "an int of 32 bits and IEEE 754 floats: no processor of 8 or 16 bits, as AVR's");
 
 {constants}
 {helpers}
@@ -321,12 +322,13 @@ class _Emitter:
         ]
         for size, check in zip(entry.told, entry.sizes, strict=True):
             extent = f"symbols[{check.slot}]"
-            test = f"{extent} < {check.low * check.times}LL"
-            test += f" || {extent} > {check.high * check.times}LL"
+            low, high = (end * check.times + check.more for end in (check.low, check.high))
+            test = f"{extent} < {low}LL || {extent} > {high}LL"
+            part = f"({extent} - {check.more})" if check.more else extent
             if check.times > 1:
-                test += f" || {extent} % {check.times} != 0"
+                test += f" || {part} % {check.times} != 0"
             lines += _refuse_if(test, "ValueError", check.message)
-            lines.append(f"  sizes.{size.c_name} = (int32_t)({extent} / {check.times});")
+            lines.append(f"  sizes.{size.c_name} = (int32_t)({part} / {check.times});")
         names = {size.name: f"(int64_t)sizes.{size.c_name}" for size in self.program.sizes}
         for other in entry.formulas:
             value = c_text(other.formula, names.__getitem__)

@@ -242,8 +242,11 @@ class _Module:
         for number, (size, check) in enumerate(zip(entry.told, entry.sizes, strict=True)):
             extent = extents[check.slot]
             for test, bound in (("sge", check.low), ("sle", check.high)):
-                fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
+                end = bound * check.times + check.more
+                fits = self._put(f"icmp {test} i64 {extent}, {end}")
                 self._raise_unless(fits, "ValueError", check.message)
+            if check.more:
+                extent = self._put(f"sub i64 {extent}, {check.more}")
             if check.times > 1:
                 remainder = self._put(f"urem i64 {extent}, {check.times}")
                 whole = self._put(f"icmp eq i64 {remainder}, 0")

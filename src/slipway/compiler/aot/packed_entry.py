@@ -21,10 +21,11 @@ NO_POOLS = "the workspace is the caller's, which only the C interface can give"
 
 @dataclass(frozen=True)
 class SizeCheck:
-    """A size that is `times` smaller than extent `slot`, what it must lie in, and the refusal."""
+    """A size of which extent `slot` is `times` and `more`, its range, and the refusal."""
 
     slot: int
     times: int
+    more: int
     low: int
     high: int
     message: str
@@ -98,8 +99,11 @@ def packed_entry(program: AotProgram, name: str) -> PackedEntry:
         slot = slots[dim_formula(port.type.shape[size.axis])]
         where = _extent_name(name, size.port, port.name, size.axis)
         times = f"{size.times} times " if size.times > 1 else ""
-        text = f"{times}{size.name}, which is from {size.low} to {size.high}"
-        sizes.append(SizeCheck(slot, size.times, size.low, size.high, f"{where} is not {text}"))
+        more = f" {'+' if size.more > 0 else '-'} {abs(size.more)}" if size.more else ""
+        ends = f"{size.name} is from {size.low} to {size.high}" if more else (
+            f"which is from {size.low} to {size.high}")  # fmt: skip
+        message = f"{where} is not {times}{size.name}{more}, {ends}"
+        sizes.append(SizeCheck(slot, size.times, size.more, size.low, size.high, message))
     if found:
         parameters.append(TensorParameter("sizes", "int64", [len(found)]))
     told_by = {size.slot for size in sizes}

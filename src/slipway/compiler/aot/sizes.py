@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from slipway import dtypes
 from slipway.compiler.open_sizes import formula_of
-from slipway.relay.dims import is_open, times_of
+from slipway.relay.dims import is_open, line_of
 from slipway.relay.types import TensorType
 from slipway.runtime.graph.graph_sizes import Formula, OpenSize
 
@@ -22,7 +22,7 @@ from slipway.runtime.graph.graph_sizes import Formula, OpenSize
 class ProgramSize:
     """A size: the model's name for it, the program's, its range, and an input's axis.
 
-    The axis has `times` as many elements; `port` is -1 for a size that a value decides.
+    The axis has `times` as many elements and `more`; `port` is -1 for a size that a value decides.
     """
 
     name: str
@@ -32,6 +32,7 @@ class ProgramSize:
     port: int
     axis: int = 0
     times: int = 1
+    more: int = 0
 
     @property
     def is_found(self) -> bool:
@@ -45,17 +46,17 @@ def program_sizes(
     c_name: Callable[[str], str],
     tellers: Iterable[str] = (),
 ) -> tuple[ProgramSize, ...]:
-    """Return `sizes` with their origins; each is an axis of some input, or some times one.
+    """Return `sizes` with their origins; an axis of some input tells each (`relay.dims.Line`).
 
     `tellers` names those that values decide: they come last.
     """
-    sources: dict[str, tuple[int, int, int]] = {}
+    sources: dict[str, tuple[int, int, int, int]] = {}
     for port, type_ in enumerate(inputs):
         for axis, extent in enumerate(type_.shape):
-            variable, times = times_of(getattr(extent, "formula", None))
-            if variable is not None:
-                sources.setdefault(variable.name, (port, axis, times))
-    sources |= {name: (-1, 0, 1) for name in tellers}
+            line = line_of(extent)
+            if line is not None:
+                sources.setdefault(line.variable.name, (port, axis, line.times, line.more))
+    sources |= {name: (-1, 0, 1, 0) for name in tellers}
     found = sorted(sizes, key=lambda size: sources[size.name][0] < 0)
     return tuple(
         ProgramSize(s.name, c_name(s.name), s.low, s.high, *sources[s.name]) for s in found

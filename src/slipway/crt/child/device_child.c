@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic child of a static server: opens the drivers of devices, and does what it is asked over
  * its socket until the other side closes that (device_wire.h). */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,8 +131,16 @@ static slw_status answer(slw_device_message *message, char *data, char **out, si
 }
 
 /* The thread's error as an answer's bytes: kind, NUL, message. */
-static void tell_error(char **out, size_t *out_bytes) {
-  const char *kind = (slw_error_kind()[0] != '\0') ? slw_error_kind() : "DeviceError";
+static void tell_error(slw_status status, char **out, size_t *out_bytes) {
+  const char *kind;
+  if (slw_error_kind()[0] == '\0') {
+    slw_error_set((status == SLW_ERROR_MEMORY) ? "MemoryError" : "DeviceError",
+                  (status == SLW_ERROR_MEMORY)
+                      ? "the machine has no memory for a copy of what is on the device"
+                      : "the part of this server that opens drivers does not know this request: it "
+                        "has no such kind of device");
+  }
+  kind = slw_error_kind();
   size_t kind_bytes = strlen(kind) + 1U;
   size_t size_bytes = kind_bytes + strlen(slw_error_message());
   free(*out);
@@ -162,7 +171,7 @@ static int serve_one(int socket) {
   slw_error_clear();
   message.status = (int32_t)answer(&message, data, &out, &out_bytes);
   if (message.status != (int32_t)SLW_OK) {
-    tell_error(&out, &out_bytes);
+    tell_error((slw_status)message.status, &out, &out_bytes);
   }
   message.size_bytes = out_bytes;
   failed = slw_device_send(socket, &message, sizeof message) != 0 ||
@@ -173,6 +182,8 @@ static int serve_one(int socket) {
 }
 
 int main(void) {
+  /* A driver's compilers are programs: the other side would wait for one that outlives this. */
+  (void)fcntl(SLW_DEVICE_SOCKET, F_SETFD, FD_CLOEXEC);
   slw_opencl_setup();
   slw_cuda_setup();
   slw_hip_setup();

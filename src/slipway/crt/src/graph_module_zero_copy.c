@@ -241,13 +241,15 @@ int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t i
 int slw_graph_check_stale(const slw_graph_module *self) {
   for (uint32_t i = 0; self->graph.num_open > 0 && i < self->graph.num_inputs; ++i) {
     if (self->stale[i]) {
+      char wanted[SHAPE_TEXT_BYTES];
       char now[SHAPE_TEXT_BYTES];
       const DLTensor *tensor = slw_graph_input(&self->graph, i);
       slw_shape_text(tensor->shape, tensor->ndim, now, sizeof now);
+      open_shape_text(&self->graph, i, wanted, sizeof wanted);
       return slw_error_setf("ExecutionError",
-                            "run: the input '%s' does not have the sizes of what was set last: "
-                            "with them its shape is %s. Set it so; inputs agree about a size.",
-                            slw_graph_input_name(&self->graph, i), now);
+                            "run: the input '%s' of shape %s does not have the sizes of what was "
+                            "set last: with them it is %s. Set it so; inputs agree about a size.",
+                            slw_graph_input_name(&self->graph, i), wanted, now);
     }
   }
   return 0;

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from slipway.errors import ModelError
@@ -34,24 +35,45 @@ def export_with_assertions(torch: Any, module: Any, examples: Sequence[Any], dyn
     option = "prefer_deferred_runtime_asserts_over_guards"
     if option not in inspect.signature(torch.export.export).parameters:
         return None
-    program = torch.export.export(
-        module, tuple(examples), dynamic_shapes=dynamic, strict=False, **{option: True}
-    )
+    with _no_size_apart(torch):
+        program = torch.export.export(
+            module, tuple(examples), dynamic_shapes=dynamic, strict=False, **{option: True}
+        )
     ranges = {s: b for s, b in program.range_constraints.items() if not str(s).startswith("u")}
     compared: list[Sizes] = []
+    for why, sizes in (*_small(ranges), *_breaking(program, ranges)):
+        if sizes in compared:
+            continue
+        compared.append(sizes)
+        if not _same(torch, module, program, examples, {**_usual(ranges), **sizes}):
+            at = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+            raise ModelError(
+                f"the module does something else at {at}, where {why}: give a smaller range, or "
+                "compile those sizes apart"
+            )
+    return program
+
+
+def _no_size_apart(torch: Any) -> AbstractContextManager[object]:
+    """Let torch take no length of 1 for a case of its own, which it does of every formula."""
+    config = torch.fx.experimental._config
+    option = "backed_size_oblivious"
+    return config.patch(**{option: True}) if hasattr(config, option) else nullcontext()
+
+
+def _small(ranges: Mapping[Any, Any]) -> Iterator[tuple[str, Sizes]]:
+    """Yield the smallest sizes, where what is computed of them may be 1, and why they are here."""
+    for symbol, bounds in ranges.items():
+        for size in _values(bounds)[:COMPARED]:
+            yield "an axis may have one element", {symbol: size}
+
+
+def _breaking(program: Any, ranges: Mapping[Any, Any]) -> Iterator[tuple[str, Sizes]]:
+    """Yield some sizes that break each assertion, and what it says."""
     for assertion in _assertions(program):
         broken = list(_broken(assertion, ranges))
         for sizes in broken[:: max(1, len(broken) // COMPARED)]:
-            if sizes in compared:
-                continue
-            compared.append(sizes)
-            if not _same(torch, module, program, examples, {**_usual(ranges), **sizes}):
-                at = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
-                raise ModelError(
-                    f"the module does something else at {at}, where {assertion} does not hold: "
-                    "give a smaller range, or compile those sizes apart"
-                )
-    return program
+            yield f"{assertion} does not hold", sizes
 
 
 def _assertions(program: Any) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import Dim, SymbolDim, dim_of, padding_of, times_of
+from slipway.relay.dims import Dim, SymbolDim, dim_of, line_of, padding_of
 
 LARGEST = (1 << 31) - 2  # above that torch's ranges mean: nothing is known
 
@@ -48,20 +48,22 @@ class ProgramDims:
     def state(self, expr: Any, extent: int) -> None:
         """Let a symbol be a number, or a dimension with a name and a range of the user's.
 
-        Of a number of times a symbol the symbol is told; other formulas tell nothing.
+        Of a number of times a symbol, and a number more, the symbol is told; other formulas tell
+        nothing.
 
         Raises ModelError where the program was exported for other sizes.
         """
-        if expr.is_Mul and len(expr.args) == 2 and expr.args[0].is_Integer:
-            count, expr = int(expr.args[0]), expr.args[1]
-            variable, times = times_of(getattr(extent, "formula", None))
-            if isinstance(extent, int) and extent % count == 0:
-                extent //= count
-            elif variable is not None and times % count == 0:
-                extent = SymbolDim(variable) * (times // count)
-            else:
-                return
-        if not expr.is_Symbol:
+        more, several = expr.as_coeff_Add()
+        times, expr = several.as_coeff_Mul()
+        if not (expr.is_Symbol and times.is_Integer and more.is_Integer and times > 0):
+            return
+        extent -= int(more)
+        line, count = line_of(extent), int(times)
+        if isinstance(extent, int) and extent % count == 0:
+            extent //= count
+        elif line is not None and line.times % count == line.more % count == 0:
+            extent = SymbolDim(line.variable) * (line.times // count) + line.more // count
+        else:
             return
         name = str(expr)
         before = self.known.setdefault(name, extent)

@@ -5,6 +5,7 @@ torch is imported here, and only when one of these functions is called.
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import threading
@@ -33,7 +34,7 @@ from slipway.frontends.torch.traced.scripted import (
     is_script,
     loaded_script,
 )
-from slipway.relay.dims import SymbolDim, is_open, times_of
+from slipway.relay.dims import Line, SymbolDim, is_open, line_of
 from slipway.version import install_line
 
 DTYPES = (
@@ -122,7 +123,7 @@ def exported_program(model: Any, given: InputInfos, default_dtype: str) -> tuple
             torch, model, lambda module: _exported(torch, module, examples, sizes and (sizes,))
         )
     elif isinstance(model, torch.nn.Module):
-        dynamic = _dynamic_shapes(torch, infos)
+        dynamic = _as_arguments(model, _dynamic_shapes(torch, infos))
         program = _exported(torch, model, _examples(torch, infos, model), dynamic)
     else:
         raise ModelError(
@@ -232,34 +233,55 @@ def _example_size(extent: int) -> int:
     """Return a size to trace with: torch takes 0 and 1 for sizes that stay."""
     if not isinstance(extent, SymbolDim):
         return int(extent)
-    variable, times = times_of(extent.formula)
-    if variable is not None and times > 1:
-        return times * _example_size(SymbolDim(variable))
+    line = line_of(extent)
+    if line is not None and line.variable is not extent.formula:
+        return line.times * _example_size(SymbolDim(line.variable)) + line.more
     high = extent.low + 8 if extent.high is None else extent.high
     return min(max(extent.low + 3, 5), high)
 
 
 def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
     """Return torch's own dimensions for those of the inputs that are open; None without any."""
-    known: dict[str, Any] = {}
+    lines = {extent: _line(extent) for _, shape, _ in infos for extent in shape if is_open(extent)}
+    if not lines:
+        return None
+    known: dict[Any, tuple[Any, int]] = {}
+    for line in lines.values():
+        base = SymbolDim(line.variable)
+        # torch takes a size that others are times of for 2 at least: a smaller one is counted on.
+        alone = all(other.is_plain for other in lines.values() if other.variable is line.variable)
+        shift = 0 if alone else max(0, 2 - base.low)
+        high = None if base.high is None else base.high + shift
+        made = torch.export.Dim(str(base), min=base.low + shift, max=high)
+        known.setdefault(line.variable, (made, shift))
 
     def dim_of(extent: int) -> Any:
-        variable, times = times_of(getattr(extent, "formula", extent))
-        if variable is None:
-            raise ModelError(
-                f"input_infos has the size {extent}: write Dim(name, low, high), or a number of "
-                "times it"
-            )
-        base = SymbolDim(variable)
-        name = str(base)
-        if name not in known:
-            known[name] = torch.export.Dim(name, min=base.low, max=base.high)
-        return known[name] if times == 1 else times * known[name]
+        line = lines[extent]
+        root, shift = known[line.variable]
+        times = root if line.times == 1 else line.times * root
+        more = line.more - line.times * shift
+        return times + more if more else times
 
-    shapes = [
-        {axis: dim_of(d) for axis, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos
-    ]
-    return tuple(shapes) if known else None
+    return tuple({a: dim_of(d) for a, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos)
+
+
+def _as_arguments(module: Any, dynamic: tuple[Any, ...] | None) -> Any:
+    """Return the dimensions of inputs as a module's arguments are: those of ``*args`` are one."""
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    if dynamic is None or inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return dynamic
+    first = kinds.index(inspect.Parameter.VAR_POSITIONAL)
+    return (*dynamic[:first], dynamic[first:])
+
+
+def _line(extent: Any) -> Line:
+    line = line_of(extent)
+    if line is None:
+        raise ModelError(
+            f"input_infos has the size {extent}: write Dim(name, low, high), or a number of times "
+            "it and a number more"
+        )
+    return line
 
 
 def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any = None) -> Any:

@@ -27,7 +27,7 @@ def _resized(
         spatial = [i for i, letter in enumerate(layout) if letter in "DHW"]
         if [int(output_shape[i]) for i in spatial] != [int(s) for s in size]:
             raise InvalidShapeError(f"a size of {size} and an output_shape of {output_shape}")
-    kind = {"nearest_neighbor": "nearest", "bilinear": "linear", "bicubic": "cubic"}.get(method)
+    kind = {"nearest": "nearest_neighbor", "bilinear": "linear", "bicubic": "cubic"}.get(method)
     return over_tensors(function)(
         data, tuple(int(s) for s in size), roi if roi is None or any(roi) else None, layout,
         kind or method, mode, rounding, alpha, exclude, extrapolation, dtype,

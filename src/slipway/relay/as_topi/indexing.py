@@ -5,24 +5,59 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway.relay import op_registry
-from slipway.relay.ops.tensor import arithmetic, indexing
+from slipway.relay.ops.tensor import arithmetic, indexing, sets, sparse_tensors, spectral
 from slipway.relay.ops.tensor import einsum as by_labels
 from slipway.relay.over_tensors import over_tensors
+from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Extents
     from slipway.te.tensor import Tensor
 
 __all__ = [
-    "einsum", "fixed_point_multiply", "invert_permutation", "layout_transform",
+    "argwhere", "einsum", "fixed_point_multiply", "invert_permutation", "layout_transform",
     "matrix_set_diag", "reinterpret", "scatter", "scatter_add", "scatter_nd", "searchsorted",
-    "sliding_window", "sparse_to_dense", "strided_set",
+    "sliding_window", "sparse_reshape", "sparse_to_dense", "stft",
+    "strided_set", "unique",
 ]  # fmt: skip
 
 
 def einsum(subscripts: str, *operand: Tensor) -> Any:
     """Return the sums of products that numpy.einsum gives."""
     return over_tensors(by_labels.einsum)(list(operand), subscripts)
+
+
+def argwhere(output_shape: Tensor, condition: Tensor) -> Any:
+    """Return the positions of elements that are not zero, as many as `output_shape` has rows."""
+    count = get_const_int(output_shape.shape[0])
+    return over_tensors(sets.positions_of)(condition, count)
+
+
+def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) -> Any:
+    """Return the different elements of a vector, where the first of each is, and their number.
+
+    The results are (elements, positions, the place of each element of the data among them, their
+    number, and with `return_counts` how often each is there), as long as the data.
+    """
+    return over_tensors(sets.unique)(data, is_sorted, return_counts)
+
+
+def sparse_reshape(
+    sparse_indices: Tensor, prev_shape: Tensor, new_shape: Tensor,
+    new_sparse_indices_shape: Extents, new_shape_shape: Extents,
+) -> Any:  # fmt: skip
+    """Return the positions of elements in another shape, and that shape; one -1 is what remains."""
+    return over_tensors(sparse_tensors.sparse_reshape)(sparse_indices, prev_shape, new_shape)
+
+
+def stft(
+    data: Tensor, n_fft: int, hop_length: int, win_length: int, window: Tensor, normalized: bool,
+    onesided: bool, output_shape: Extents,
+) -> Any:  # fmt: skip
+    """Return the Fourier transforms of windows over a signal: (batch, frequency, frame, 2)."""
+    return over_tensors(spectral.stft)(
+        data, n_fft, hop_length, win_length, window, normalized, onesided
+    )
 
 
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Any:

@@ -6,11 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.relay import op_registry
-from slipway.relay.ops.image import regions, resize
+from slipway.relay.as_topi.convolution import (
+    as_many,
+    conv1d_transpose_ncw,
+    conv2d_NCHWc,
+    conv2d_NCHWc_int8,
+    conv2d_transpose_nchw,
+    conv3d_transpose_ncdhw,
+    deformable_conv2d_nchw,
+    deformable_conv2d_nhwc,
+    depthwise_conv2d_NCHWc,
+    group_conv1d_ncw,
+    group_conv1d_nwc,
+    group_conv2d_transpose_nchw,
+)
+from slipway.relay.ops.image import resize
 from slipway.relay.ops.nn import loss, space, spread
 from slipway.relay.over_tensors import over_tensors
 from slipway.relay.qnn import simulated
-from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Extents
@@ -18,9 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SQNN_CODE_TO_DTYPE", "SQNN_DTYPE_TO_CODE",
-    "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc", "conv2d_NCHWc_int8",
-    "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "correlation_nchw", "deformable_conv2d_nchw",
-    "depth_to_space", "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
+    "adaptive_pool3d", "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc",
+    "conv2d_NCHWc_int8", "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "correlation_nchw",
+    "deformable_conv2d_nchw", "deformable_conv2d_nhwc", "depth_to_space",
+    "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
     "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_transpose_nchw", "layout_transform",
     "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "simulated_dequantize",
     "simulated_quantize", "space_to_batch_nd", "space_to_depth", "upsampling", "upsampling3d",
@@ -36,7 +50,7 @@ def _over(name: str) -> Any:
 
 def correlation_nchw(
     data1: Tensor, data2: Tensor, kernel_size: int, max_displacement: int, stride1: int,
-    stride2: int, padding: Extents, is_multiply: bool,
+    stride2: int, padding: Extents | str, is_multiply: bool,
 ) -> Any:  # fmt: skip
     """Return how alike patches of two images are, for each displacement."""
     return _over("correlation")(
@@ -166,182 +180,21 @@ def upsampling3d(
     )
 
 
-def _transposed(
-    count: int, data: Any, kernel: Any, strides: Any, padding: Any, out_dtype: str | None,
-    output_padding: Any, groups: int = 1,
-) -> Any:  # fmt: skip
-    return _over(f"conv{count}d_transpose")(
-        data, kernel, strides=_many(strides, count), padding=padding, groups=groups,
-        output_padding=_many(output_padding, count), out_dtype=out_dtype or "",
-    )  # fmt: skip
-
-
-def _many(value: Any, count: int) -> tuple[int, ...]:
-    return (int(value),) * count if isinstance(value, int) else tuple(int(v) for v in value)
-
-
-def conv1d_transpose_ncw(
-    data: Tensor,
-    kernel: Tensor,
-    stride: Extents,
-    padding: Extents,
-    out_dtype: str | None,
-    output_padding: Extents,
+def adaptive_pool3d(
+    data: Tensor, output_size: Extents, pool_type: str, layout: str = "NCDHW"
 ) -> Any:
-    """Convolve sequences transposed; the kernel is (I, O, KW)."""
-    return _transposed(1, data, kernel, stride, padding, out_dtype, output_padding)
-
-
-def conv2d_transpose_nchw(
-    Input: Tensor,
-    Filter: Tensor,
-    strides: Extents,
-    padding: Extents,
-    out_dtype: str | None,
-    output_padding: Extents,
-) -> Any:
-    """Convolve images transposed; the kernel is (I, O, KH, KW)."""
-    return _transposed(2, Input, Filter, strides, padding, out_dtype, output_padding)
-
-
-def group_conv2d_transpose_nchw(
-    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str | None,
-    output_padding: Extents, groups: int,
-) -> Any:  # fmt: skip
-    """Convolve images transposed, in groups of channels."""
-    return _transposed(2, data, kernel, stride, padding, out_dtype, output_padding, groups)
-
-
-def conv3d_transpose_ncdhw(
-    Input: Tensor,
-    Filter: Tensor,
-    strides: Extents,
-    padding: Extents,
-    out_dtype: str | None,
-    output_padding: Extents,
-) -> Any:
-    """Convolve volumes transposed; the kernel is (I, O, KD, KH, KW)."""
-    return _transposed(3, Input, Filter, strides, padding, out_dtype, output_padding)
-
-
-def group_conv1d_ncw(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Extents = 1,
-    padding: Extents | str = "VALID",
-    dilation: Extents = 1,
-    groups: int = 1,
-    out_dtype: str | None = None,
-) -> Any:
-    """Convolve sequences in groups of channels."""
-    pads = 0 if padding == "VALID" else padding
-    return _over("conv1d")(data, kernel, strides, pads, dilation, groups, out_dtype=out_dtype or "")
-
-
-def group_conv1d_nwc(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Extents = 1,
-    padding: Extents | str = "VALID",
-    dilation: Extents = 1,
-    groups: int = 1,
-    out_dtype: str | None = None,
-) -> Any:
-    """Convolve sequences with the channels last in groups."""
-    pads = 0 if padding == "VALID" else padding
-    return _over("conv1d")(
-        data, kernel, strides, pads, dilation, groups, data_layout="NWC", kernel_layout="WIO",
-        out_dtype=out_dtype or "",
-    )  # fmt: skip
-
-
-def conv2d_NCHWc(
-    data: Tensor,
-    kernel: Tensor,
-    stride: Extents,
-    padding: Extents,
-    dilation: Extents,
-    layout: str,
-    out_layout: str,
-    out_dtype: str = "float32",
-) -> Any:
-    """Convolve images in blocks of channels; the kernel is OIHW in blocks of both, (…, i, o)."""
-    return _over("contrib_conv2d_nchwc")(
-        data, kernel, stride, padding, dilation, data_layout=layout, out_layout=out_layout,
-        kernel_layout=f"OIHW{kernel.shape[4]}i{kernel.shape[5]}o", out_dtype=out_dtype,
-    )  # fmt: skip
-
-
-def conv2d_NCHWc_int8(
-    data: Tensor,
-    kernel: Tensor,
-    stride: Extents,
-    padding: Extents,
-    dilation: Extents,
-    layout: str,
-    out_layout: str,
-    out_dtype: str = "int32",
-    n_elems: int = 4,
-) -> Any:
-    """Convolve bytes in blocks of channels; the kernel is (O, I, KH, KW, i / n, o, n)."""
-
-    def convolve(data: Any, kernel: Any) -> Any:
-        make = op_registry.make
-        outer, inner, high, wide, parts, units, last = kernel.tensor_type.shape
-        moved = make("transpose")(kernel, (0, 1, 2, 3, 4, 6, 5))
-        joined = make("reshape")(moved, (outer, inner, high, wide, parts * last, units))
-        return make("nn.contrib_conv2d_nchwc")(
-            make("cast")(data, out_dtype), make("cast")(joined, out_dtype), stride, padding,
-            dilation, data_layout=layout, out_layout=out_layout,
-            kernel_layout=f"OIHW{parts * last}i{units}o", out_dtype=out_dtype,
-        )  # fmt: skip
-
-    return over_tensors(convolve)(data, kernel)
-
-
-def depthwise_conv2d_NCHWc(
-    Input: Tensor,
-    Filter: Tensor,
-    stride: Extents,
-    padding: Extents,
-    dilation: Extents,
-    in_layout: str,
-    out_layout: str,
-    out_dtype: str | None = None,
-) -> Any:
-    """Convolve each channel by itself, in blocks; the kernel is (O, 1, KH, KW, 1, o)."""
-    channels = get_const_int(Filter.shape[0]) * get_const_int(Filter.shape[5])
-    return _over("contrib_depthwise_conv2d_nchwc")(
-        Input, Filter, stride, padding, dilation, channels, data_layout=in_layout,
-        kernel_layout=f"OIHW1i{Filter.shape[5]}o", out_layout=out_layout,
-        out_dtype=out_dtype or "",
-    )  # fmt: skip
-
-
-def deformable_conv2d_nchw(
-    data: Tensor,
-    offset: Any,
-    kernel: Tensor,
-    strides: Extents,
-    padding: Extents,
-    dilation: Extents,
-    deformable_groups: int,
-    groups: int,
-    out_dtype: str | None,
-) -> Any:
-    """Convolve windows whose elements are moved by `offset`."""
-    return over_tensors(regions.deformable_conv2d)(
-        data, offset, kernel, strides, padding, dilation, deformable_groups, groups
-    )
+    """Return `output_size` means ("avg") or maxima ("max") of a volume."""
+    sizes = tuple(as_many(output_size, 3))
+    return _over(f"adaptive_{pool_type}_pool3d")(data, sizes, layout=layout)
 
 
 def _pool(
-    count: int, data: Any, kernel: Any, stride: Any, dilation: Any, padding: Extents,
+    count: int, data: Any, kernel: Any, stride: Any, dilation: Any, padding: Extents | str,
     pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool,
 ) -> Any:  # fmt: skip
     more = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
     return _over(f"{pool_type}_pool{count}d")(
-        data, _many(kernel, count), _many(stride, count), _many(dilation, count), padding,
+        data, as_many(kernel, count), as_many(stride, count), as_many(dilation, count), padding,
         layout=layout, ceil_mode=ceil_mode, **more,
     )  # fmt: skip
 
@@ -351,7 +204,7 @@ def pool1d(
     kernel: Extents,
     stride: Extents,
     dilation: Extents,
-    padding: Extents,
+    padding: Extents | str,
     pool_type: str,
     ceil_mode: bool = False,
     layout: str = "NCW",
@@ -369,7 +222,7 @@ def pool3d(
     kernel: Extents,
     stride: Extents,
     dilation: Extents,
-    padding: Extents,
+    padding: Extents | str,
     pool_type: str,
     ceil_mode: bool = False,
     layout: str = "NCDHW",

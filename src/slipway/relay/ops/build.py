@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.types import TensorType
@@ -72,3 +73,20 @@ def take(data: ExprLike, positions: np.ndarray[Any, Any], axis: int) -> Any:
 def scalar(value: float, dtype: str) -> Constant:
     """Return a rank-0 constant."""
     return const(np.asarray(value).astype(dtype))
+
+
+def counted(extent: Any, dtype: str) -> Any:
+    """Return 0, 1, ... below an extent, which may be open."""
+    if is_open(extent):
+        return call("arange", 0, extent, 1, dtype)
+    return const(np.arange(extent).astype(dtype))
+
+
+def length(data: ExprLike, axis: int, dtype: str) -> Any:
+    """Return how many elements an axis has, as a number that broadcasts."""
+    x, own = typed(data)
+    axis %= own.rank
+    if not is_open(own.shape[axis]):
+        return scalar(own.shape[axis], dtype)
+    sizes = call("strided_slice", call("shape_of", x, "int32"), [axis], [axis + 1])
+    return call("cast", sizes, dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
-from slipway.relay.expr import Function
+from slipway.relay.expr import Expr, Function
 from slipway.relay.types import TensorType
 from slipway.runtime import ndarray
 from slipway.transform.graph.infer_type import infer_type
@@ -109,13 +109,13 @@ class Constant(Initializer):
 
 
 def create_workload(
-    net: Function, initializer: Initializer | None = None, seed: int = 0
+    net: Function | Expr, initializer: Initializer | None = None, seed: int = 0
 ) -> tuple[IRModule, dict[str, Any]]:
     """Return the module of `net` and values for every parameter but "data".
 
     Weights are drawn by `Xavier` unless `initializer` is given, after ``np.random.seed(seed)``.
     """
-    main = infer_type(net)
+    main = infer_type(net if isinstance(net, Function) else net.as_function())
     fill = initializer or Xavier()
     np.random.seed(seed)
     params = {}

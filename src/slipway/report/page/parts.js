@@ -28,7 +28,7 @@ function drawPool(memory, pool, size) {
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const y = top + height * (1 - part);
     svg("line", { x1: left, x2: width - 6, y1: y, y2: y, class: "axis" }, root);
-    svg("text", { x: left - 6, y: y + 4, "text-anchor": "end", class: "soft" }, root, bytes(size * part));
+    svg("text", { x: left - 6, y: y + 4, "text-anchor": "end", class: "soft" }, root, bytes(Math.round(size * part)));
   }
   tensors.forEach((t, i) => {
     const box = svg("rect", {

@@ -63,7 +63,8 @@ function table(id, columns, rows) {
     const line = make("tr", body);
     row.forEach((cell, i) => {
       const [text, classes] = Array.isArray(cell) ? cell : [cell, ""];
-      make("td", line, text, `${columns[i][1] || ""} ${classes}`.trim());
+      const short = String(text).length <= 14 ? "short" : ""; // no word of it is broken
+      make("td", line, text, `${columns[i][1] || ""} ${classes} ${short}`.trim());
     });
   }
 }

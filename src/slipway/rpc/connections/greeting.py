@@ -15,9 +15,10 @@ import struct
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from slipway.errors import RPCError
+from slipway.errors import FileError, RPCError
 from slipway.rpc.connections.reception import Streams
 from slipway.rpc.protocol import (
     HEADER,
@@ -44,6 +45,17 @@ from slipway.version import VERSION
 
 _WRONG_TOKEN_DELAY_S = 1.0
 _MAX_AHEAD = 64  # frames of a peer that wait for being handled
+
+
+def token_of(path: Path) -> str:
+    """Return the token that a file holds."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} holds no token: it is no text in UTF-8.") from error
+    if not token:
+        raise FileError(f"{path} holds no token: it is empty. One can be any text of a line.")
+    return token
 
 
 class Refused(Exception):

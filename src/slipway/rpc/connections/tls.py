@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import RPCConnectionError, RPCError
+from slipway.errors import FileError, RPCConnectionError
 
 CA_VARIABLE = "SLIPWAY_RPC_TLS_CA"
 SYSTEM = "system"
@@ -29,14 +29,14 @@ TLSOption = ssl.SSLContext | str | os.PathLike[str] | bool | None
 def server_context(cert: str | Path, key: str | Path | None = None) -> ssl.SSLContext:
     """Return the context of a server with a certificate (PEM, with its chain) and its key.
 
-    RPCError says what is wrong with the files.
+    FileError says what is wrong with the files.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
-        raise RPCError(
+        raise FileError(
             f"cannot use the TLS certificate {str(cert)!r} with the key {str(key or cert)!r}: "
             f"{error}. Both are PEM files; the key must be the certificate's, without a password."
         ) from error
@@ -62,7 +62,7 @@ def client_context(tls: TLSOption) -> ssl.SSLContext | None:
     try:
         return ssl.create_default_context(cafile=os.fspath(tls))
     except (OSError, ssl.SSLError) as error:
-        raise RPCError(
+        raise FileError(
             f"cannot read the certificates in {os.fspath(tls)!r}: {error}. It is a PEM file with "
             "the certificate of the authority that signed the server's, or the server's own."
         ) from error

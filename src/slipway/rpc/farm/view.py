@@ -170,8 +170,12 @@ def why_not(farm: Farm, key: str) -> str:
     if not devices:
         known = ", ".join(sorted({device.key for device in farm.devices.values()})) or "none at all"
         return f"no such device is registered (registered: {known})"
-    now = time.time()
-    texts = [f"{d.address}:{d.port} since {now - d.since:.0f} s" for d in devices if d.holder]
+    now, no_session = time.time(), " (handed out; no session began)"
+    texts = [
+        f"{d.address}:{d.port} since {now - d.since:.0f} s{no_session * (d.state == ASSIGNED)}"
+        for d in devices
+        if d.holder
+    ]
     drained = sum(device.is_drained for device in devices)
     kept = [f"{d.remarks.reserved_for}" for d in devices if d.remarks.is_reserved]
     text = f"{len(devices)} registered, in use: {', '.join(texts) or 'none'}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
+from types import ModuleType
 from typing import Any
 
 from slipway import dtypes, errors
@@ -25,7 +28,7 @@ def tvm_ffi() -> Any:
 
 @lru_cache(maxsize=1)
 def _tvm_ffi() -> Any:
-    with _torch_left_alone():
+    with _without_extras():
         import tvm_ffi
 
     for cls in vars(errors).values():
@@ -48,22 +51,35 @@ def _tvm_ffi() -> Any:
     return tvm_ffi
 
 
-@contextmanager
-def _torch_left_alone() -> Iterator[None]:
-    """Keep this thread from importing PyTorch, unless the program has already done so.
+_FFI_PACKAGE, _FFI_LIBRARY = "apache-tvm-ffi", ("lib", "libtvm_ffi.so")
+_METADATA = "importlib.metadata"
 
-    tvm_ffi imports it wherever it is installed, which takes about a second; its tensors come to us
-    by DLPack all the same.
+
+@contextmanager
+def _without_extras() -> Iterator[None]:
+    """Keep this thread's import of tvm_ffi from what it does not need here.
+
+    PyTorch, wherever it is installed: about a second, and its tensors come to us by DLPack all the
+    same.  `importlib.metadata`, to look its own library up in the list of its package's files: with
+    e-mail, archives and sockets that is half of its import, and the library lies beside it.
     """
-    if "torch" in sys.modules:
-        yield
-        return
-    finder = _NoTorch(threading.get_ident())
-    sys.meta_path.insert(0, finder)
+    finder, listing = _NoTorch(threading.get_ident()), _Metadata(_METADATA)
+    if "torch" not in sys.modules:
+        sys.meta_path.insert(0, finder)
+    if _METADATA not in sys.modules and _lies_beside():
+        sys.modules[_METADATA] = listing
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+        listing.give_way()
+
+
+def _lies_beside() -> bool:
+    spec = importlib.util.find_spec("tvm_ffi")
+    folders = spec.submodule_search_locations if spec else None
+    return any(os.path.isfile(os.path.join(folder, *_FFI_LIBRARY)) for folder in folders or ())  # noqa: PTH113, PTH118
 
 
 class _NoTorch:
@@ -75,6 +91,28 @@ class _NoTorch:
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         if fullname == "torch" and threading.get_ident() == self.thread:
             raise ModuleNotFoundError("PyTorch is not needed here", name=fullname)
+
+
+class _Metadata(ModuleType):
+    """`importlib.metadata` for whoever asks it anything but where tvm_ffi's files are.
+
+    tvm_ffi keeps it, and so may another thread that imports the module at the same time.
+    """
+
+    PackageNotFoundError = ModuleNotFoundError  # which the real one is derived from
+
+    def distribution(self, name: str) -> Any:
+        if name == _FFI_PACKAGE:
+            raise ModuleNotFoundError("its library lies beside it", name=name)
+        return self.__getattr__("distribution")(name)
+
+    def __getattr__(self, name: str) -> Any:
+        self.give_way()
+        return getattr(importlib.import_module(_METADATA), name)
+
+    def give_way(self) -> None:
+        if sys.modules.get(_METADATA) is self:
+            del sys.modules[_METADATA]
 
 
 _FFI_FUNCTIONS = (  # slw_ffi_functions of registry.h

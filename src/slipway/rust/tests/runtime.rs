@@ -204,7 +204,7 @@ fn sizes_and_states_of_runs() -> Result<()> {
         let count = 3 * rows;
         model.set_input_shaped("x", &values[..count], &[rows as i64, 3])?;
         if rows == 1 {
-            assert!(error_of(model.run()).contains("'gain' does not have the sizes"));
+            assert!(error_of(model.run()).contains("'gain' of shape (n, 3) does not have"));
         }
         model.set_input("gain", &ones[..count])?;
         model.run()?;

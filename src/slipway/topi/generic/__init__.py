@@ -1,61 +1,16 @@
-"""Schedules for any CPU, under classic TVM's names (a facade)."""
+"""Schedules for any CPU, under classic TVM's names."""
 
-from __future__ import annotations
-
+from slipway.topi.by_processor import shared
 from slipway.topi.generic import nn
 from slipway.topi.generic.nn import (
-    schedule_adaptive_pool,
-    schedule_batch_matmul,
-    schedule_batch_norm,
-    schedule_broadcast,
-    schedule_conv1d_ncw,
-    schedule_conv1d_nwc,
-    schedule_conv2d_hwcn,
-    schedule_conv2d_nchw,
-    schedule_conv2d_NCHWc,
-    schedule_conv2d_NCHWc_int8,
-    schedule_conv2d_nhwc,
-    schedule_conv3d_ncdhw,
-    schedule_conv3d_ndhwc,
-    schedule_dense,
-    schedule_depthwise_conv2d_nchw,
-    schedule_depthwise_conv2d_nhwc,
-    schedule_elemwise,
-    schedule_group_conv2d_nchw,
-    schedule_group_conv2d_nhwc,
+    default_schedule,
     schedule_injective,
-    schedule_matmul,
+    schedule_injective_from_existing,
     schedule_pool,
-    schedule_reduce,
-    schedule_softmax,
 )
 
 __all__ = [
-    "nn",
-    "schedule_adaptive_pool",
-    "schedule_batch_matmul",
-    "schedule_batch_norm",
-    "schedule_broadcast",
-    "schedule_conv1d_ncw",
-    "schedule_conv1d_nwc",
-    "schedule_conv2d_NCHWc",
-    "schedule_conv2d_NCHWc_int8",
-    "schedule_conv2d_hwcn",
-    "schedule_conv2d_nchw",
-    "schedule_conv2d_nhwc",
-    "schedule_conv3d_ncdhw",
-    "schedule_conv3d_ndhwc",
-    "schedule_dense",
-    "schedule_depthwise_conv2d_nchw",
-    "schedule_depthwise_conv2d_nhwc",
-    "schedule_elemwise",
-    "schedule_group_conv2d_nchw",
-    "schedule_group_conv2d_nhwc",
-    "schedule_injective",
-    "schedule_matmul",
+    "default_schedule", "nn", "schedule_injective", "schedule_injective_from_existing",
     "schedule_pool",
-    "schedule_reduce",
-    "schedule_softmax",
-]
-
-globals().update({name: vars(nn)[name] for name in vars(nn) if name.startswith("schedule_")})
+]  # fmt: skip
+__getattr__, __dir__ = shared(__name__, schedule_injective)

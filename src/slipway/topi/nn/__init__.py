@@ -14,6 +14,7 @@ from slipway.topi.nn.activation import (
     prelu,
     relu,
     scale_shift_nchw,
+    scale_shift_nchwc,
     scale_shift_nhwc,
     sigmoid,
 )
@@ -38,8 +39,13 @@ from slipway.topi.nn.convolution import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
-from slipway.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
-from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, softmax
+from slipway.topi.nn.depthwise import (
+    depthwise_conv2d_backward_input_nhwc,
+    depthwise_conv2d_backward_weight_nhwc,
+    depthwise_conv2d_nchw,
+    depthwise_conv2d_nhwc,
+)
+from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, matmul, softmax
 from slipway.topi.nn.padding import dilate, pad
 from slipway.topi.nn.pooling import adaptive_pool, global_pool, pool, pool2d
 from slipway.topi.nn.pooling_gradient import pool_grad
@@ -49,7 +55,6 @@ from slipway.topi.nn.winograd import (
     conv2d_winograd_nhwc_without_weight_transform,
     conv2d_winograd_weight_transform,
 )
-from slipway.topi.products import matmul
 from slipway.topi.sparse.products import (
     sparse_add,
     sparse_dense,
@@ -81,6 +86,8 @@ __all__ = [
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "dense",
+    "depthwise_conv2d_backward_input_nhwc",
+    "depthwise_conv2d_backward_weight_nhwc",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
     "dilate",
@@ -100,6 +107,7 @@ __all__ = [
     "prelu",
     "relu",
     "scale_shift_nchw",
+    "scale_shift_nchwc",
     "scale_shift_nhwc",
     "sigmoid",
     "softmax",

@@ -59,6 +59,16 @@ def scale_shift_nchw(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return _scale_shift(data, scale, shift, 1)
 
 
+def scale_shift_nchwc(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Return data (N, C, H, W, c) times `scale` plus `shift`, both (C, c)."""
+
+    def element(n: Any, outer: Any, y: Any, x: Any, inner: Any) -> Any:
+        scaled = ops.mul(data(n, outer, y, x, inner), scale(outer, inner))
+        return ops.add(scaled, shift(outer, inner))
+
+    return compute(data.shape, element, "scale_shift", BROADCAST)  # type: ignore[no-any-return]
+
+
 def scale_shift_nhwc(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """Return data (N, H, W, C) times `scale` plus `shift`, both of one number per channel."""
     return _scale_shift(data, scale, shift, 3)
@@ -79,4 +89,5 @@ def batch_norm(
         value = value if scale is False else ops.mul(value, gamma(i[at]))
         return value if center is False else ops.add(value, beta(i[at]))
 
-    return [compute(data.shape, element, "batch_norm"), moving_mean, moving_var]
+    given = (compute(x.shape, x, x.op.name) for x in (moving_mean, moving_var))
+    return [compute(data.shape, element, "batch_norm"), *given]

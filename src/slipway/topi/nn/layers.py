@@ -9,7 +9,8 @@ from slipway.te import reduction as R
 from slipway.te.declare import compute, tag_scope
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import divide, exp, log, subtract
-from slipway.topi.products import check_equal, matmul
+from slipway.topi.products import check_equal
+from slipway.topi.products import matmul as product_of
 from slipway.topi.reduction import max as max_over
 from slipway.topi.reduction import sum as sum_over
 from slipway.topi.tag import BROADCAST
@@ -32,11 +33,23 @@ def dense(
 ) -> Tensor:
     """Return data (batch, in) times weight (out, in), plus bias (out)."""
     with tag_scope("dense"):
-        product = matmul(data, weight, transp_b=True, out_dtype=out_dtype or "")
+        product = product_of(data, weight, transp_b=True, out_dtype=out_dtype or "")
     if bias is None:
         return product
     added = lambda i, j: product(i, j) + bias(j)  # noqa: E731
     return compute(product.shape, added, "dense", BROADCAST)  # type: ignore[no-any-return]
+
+
+def matmul(
+    tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = None, out_dtype: str | None = None,
+    transpose_a: bool = False, transpose_b: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the product of two matrices, each as it is or transposed, plus bias."""
+    product = product_of(tensor_a, tensor_b, transpose_a, transpose_b, out_dtype or "")
+    if bias is None:
+        return product
+    added = lambda i, j: product(i, j) + ops.cast(bias(j), product.dtype)  # noqa: E731
+    return compute(product.shape, added, "matmul", BROADCAST)  # type: ignore[no-any-return]
 
 
 def batch_matmul(

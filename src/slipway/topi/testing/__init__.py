@@ -21,9 +21,10 @@ _HOMES = by_module(
         "slipway.topi.testing.windows": (
             "adaptive_pool batch_to_space_nd_python conv1d_ncw_python conv1d_transpose_ncw_python "
             "conv2d_transpose_nchw_python conv2d_transpose_nhwc_python conv3d_ncdhw_python "
-            "conv3d_ndhwc_python conv3d_transpose_ncdhw_python deformable_conv2d_nchw_python "
-            "deformable_conv2d_nhwc_python depth_to_space_python group_conv1d_ncw_python "
-            "pool_grad_nchw poolnd_python space_to_batch_nd_python space_to_depth_python"
+            "conv3d_ndhwc_python conv3d_transpose_ncdhw_python correlation_nchw_python "
+            "deformable_conv2d_nchw_python deformable_conv2d_nhwc_python depth_to_space_python "
+            "group_conv1d_ncw_python pool_grad_nchw poolnd_python space_to_batch_nd_python "
+            "space_to_depth_python"
         ),
         "slipway.topi.testing.images": (
             "affine_grid_python bilinear_resize_python crop_and_resize_python "

@@ -165,15 +165,21 @@ def poolnd_python(
     dtype: str = "float32",
     layout: str | None = None,
 ) -> Any:
-    """Return the mean ("avg") or maximum ("max") of windows of (N, C, W), (N, C, H, W), ..."""
+    """Return the mean ("avg") or maximum ("max") of windows of (N, C, W), (N, C, H, W), ...
+
+    Where a window lies in the padding alone, both are 0.
+    """
     dimensions = len(kernel)
     layout = layout or "NC" + "DHW"[3 - dimensions :]
     counted = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
-    return reference(
+    made = reference(
         _pool(pool_type, dimensions), np_data.astype(dtype), pool_size=tuple(kernel),
         strides=tuple(strides), dilation=tuple(dilation),
         padding=(*padding_before, *padding_after), ceil_mode=ceil_mode, layout=layout, **counted,
     )  # fmt: skip
+    if pool_type == "max" and made.dtype.kind == "f":
+        made[made <= np.finfo(made.dtype).min] = 0  # a window of padding alone
+    return made
 
 
 def pool_grad_nchw(
@@ -206,6 +212,17 @@ def pool_grad_nchw(
             hit = np.arange(flat.shape[2]) == flat.argmax(2)[..., None]
             made[part] += (hit * grad[..., None]).reshape(window.shape)
     return made[:, :, top : top + height, left : left + width].astype(a_np.dtype)
+
+
+def correlation_nchw_python(
+    data1: Array, data2: Array, kernel_size: int, max_displacement: int, stride1: int,
+    stride2: int, padding: int, is_multiply: bool,
+) -> Any:  # fmt: skip
+    """Return how alike patches of two images are, for each displacement."""
+    return reference(
+        nn.correlation, data1, data2, kernel_size=kernel_size, max_displacement=max_displacement,
+        stride1=stride1, stride2=stride2, padding=padding, is_multiply=is_multiply,
+    )  # fmt: skip
 
 
 def depth_to_space_python(data: Array, block_size: int, mode: str = "DCR") -> Any:

@@ -104,6 +104,8 @@ class _Lanes:
 
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
         """A store whose value is chosen for each lane: in vectors where all lanes choose alike."""
+        if not any(isinstance(n, E.Call) and n.op == "if_then_else" for n in walk(node.value)):
+            return self.store(node)
         if _chooses_by_name(node.value) or self.asks_too_early(node.value):
             raise _CannotVectorizeError
         between = self._choice_of_loads(node.value)

@@ -16,6 +16,8 @@ after::
                 if likely(io * 8 + ii < 100): B[io * 8 + ii] = A[io * 8 + ii]
 
 A check is made once, in the outermost loop that it depends on, for all steps of the loops inside.
+Where most of that loop's body has nothing to do with it, a loop inside makes the check, or the
+unrolled loops of a tile that ask: the body is not there twice for its last steps.
 The loop itself is not cut, so a parallel loop stays one; only checks marked `likely` are moved,
 those that splits made.  With {"tir.LoopPartition": {"partition_const_loop": True}} the conditions
 of if_then_else (padding) are moved as well.
@@ -23,8 +25,8 @@ of if_then_else (padding) are moved as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of
@@ -34,7 +36,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.expr import PrimExpr
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, substitute, walk
+from slipway.ir.visit import children, map_children, substitute, walk
 from slipway.transform.context import PassContext
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 
 Ranges = dict[Atom, Interval]
+Checks = dict[int, tuple[PrimExpr, PrimExpr]]  # conditions by identity, and what all steps ask for
 _COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
 
 
@@ -77,18 +80,24 @@ def partitioned(an: Analyzer, loop: S.For) -> S.For:
     return _Partition(True, an).checked_once(loop)
 
 
+_SERIAL, _UNROLLED = (S.ForKind.SERIAL, S.ForKind.PARALLEL), S.ForKind.UNROLLED
+
+
 class _Partition:
     def __init__(self, padding: bool, an: Analyzer | None = None) -> None:
         self.padding = padding
         self.an = an or Analyzer()
+        self.left: set[int] = set()  # conditions that unrolled loops are to ask for themselves
 
     def visit(self, node: Any) -> Any:
         if not isinstance(node, S.Stmt):
             return node
         if isinstance(node, S.For):
             self._bind(node)
-            if node.kind in (S.ForKind.SERIAL, S.ForKind.PARALLEL):
+            if node.kind in _SERIAL:
                 return self.loop(node)
+            if self.left:
+                return self._tile(node)
         return map_children(node, self.visit)
 
     def _bind(self, node: S.For) -> None:
@@ -96,7 +105,7 @@ class _Partition:
             self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
 
     def loop(self, node: S.For) -> S.Stmt:
-        checked = self.checked_once(node)
+        checked = node if self._leaves_checks(node) else self.checked_once(node)
         if checked is node:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
         choice = checked.body
@@ -105,24 +114,51 @@ class _Partition:
 
     def checked_once(self, node: S.For) -> S.For:
         """Return the loop with one body for steps in which all conditions hold, one for others."""
+        checks = self._checks(node)
+        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node
+
+    def _checks(self, node: S.For) -> Checks:
+        """Return the conditions inside a loop that it can ask for once in a step."""
         inner = loops_inside(self.an, node.body)
-        own = self.an.linear(node.loop_var)
-        inside = _names(self.an, node.body)
-        checks: dict[int, tuple[Any, PrimExpr]] = {}
-        for condition in conditions_of(node.body, self.padding):
+        return self._checks_in(node.body, self.an.linear(node.loop_var), inner)
+
+    def _checks_in(self, body: S.Stmt, own: Linear | None, inner: Ranges) -> Checks:
+        inside = _names(self.an, body)
+        checks: Checks = {}
+        for condition in conditions_of(body, self.padding):
             everywhere = self._for_all(condition, own, inner, inside)
             if everywhere is not None:
                 checks[id(condition)] = (condition, everywhere)
+        return checks
+
+    def _leaves_checks(self, node: S.For) -> bool:
+        """Return whether what a loop can ask for is left to one inside, which is less code."""
+        checks = self._checks(node)
         if not checks:
-            return node
-        conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
-        together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
-        true = {key: (condition, True) for key, (condition, _) in checks.items()}
-        body = S.IfThenElse(together, decided(node.body, true), node.body)
-        return node.replace(body=body)  # type: ignore[no-any-return]
+            return False
+        most = _length(node.body) // 2
+        for loop in _around(node.body, set(checks)):
+            if loop.kind not in _SERIAL:
+                # Values in registers are computed where they are stored, sums in loops before.
+                apart = any(s.kind in _SERIAL for s in S.statements(node.body) if _is_loop(s))
+                if _length(loop) > most or not apart:
+                    return False
+                self.left |= set(checks)
+                return True
+            if _length(loop.body) <= most and set(checks) <= set(self._checks(loop)):
+                return True
+        return False
+
+    def _tile(self, node: S.For) -> S.Stmt:
+        """Return unrolled loops in both ways, where they have conditions that were left to them."""
+        own = [c for c in conditions_of(node, self.padding) if id(c) in self.left]
+        if not own:
+            return map_children(node, self.visit)  # type: ignore[no-any-return]
+        checks = self._checks_in(node, None, loops_inside(self.an, node))
+        return _in_both_ways(node, {k: v for k, v in checks.items() if k in self.left})
 
     def _for_all(
-        self, condition: E.PrimExpr, own: Linear, inner: Ranges, names: set[Atom]
+        self, condition: E.PrimExpr, own: Linear | None, inner: Ranges, names: set[Atom]
     ) -> PrimExpr | None:
         """Return a condition on the outer loops under which `condition` holds for all inner ones.
 
@@ -138,7 +174,7 @@ class _Partition:
             if not atom.pure:
                 return None
             variables |= atom.variables
-        if variables.isdisjoint(own.terms) or variables.isdisjoint(inner):
+        if variables.isdisjoint(inner) or (own is not None and variables.isdisjoint(own.terms)):
             return None
         if not variables.isdisjoint(names):
             return None
@@ -152,6 +188,43 @@ class _Partition:
             return None
         zero = ops.const(0, worst.dtype)
         return type(condition)(an.to_expr(worst), zero)
+
+
+def _in_both_ways(body: S.Stmt, checks: Checks) -> S.IfThenElse:
+    """Return a statement without its `checks` where all of them hold, else as it is."""
+    conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
+    together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
+    true = {key: (condition, True) for key, (condition, _) in checks.items()}
+    return S.IfThenElse(together, decided(body, true), body)
+
+
+def _around(body: S.Stmt, checks: set[int]) -> Iterator[S.For]:
+    """Yield the loops that have all `checks` in them, from outside in."""
+    node: Any = body
+    while True:
+        if isinstance(node, S.For):
+            yield node
+        holding = [
+            child
+            for child in children(node)
+            if isinstance(child, S.Stmt)
+            and any(id(c) in checks for c in conditions_of(child, True))
+        ]
+        if len(holding) != 1:
+            return
+        node = holding[0]
+
+
+def _is_loop(node: S.Stmt) -> TypeGuard[S.For]:
+    return isinstance(node, S.For)
+
+
+def _length(node: S.Stmt) -> int:
+    """Return the nodes of a statement whose unrolled loops are expanded."""
+    inner = sum(_length(child) for child in children(node) if isinstance(child, S.Stmt))
+    own = sum(1 for e in children(node) if isinstance(e, PrimExpr) for _ in walk(e))
+    times = ops.as_int(node.extent) if isinstance(node, S.For) and node.kind is _UNROLLED else None
+    return 1 + own + (times or 1) * inner
 
 
 def loops_inside(an: Analyzer, body: S.Stmt) -> Ranges:

@@ -29,6 +29,8 @@ def lower_blocks(func: PrimFunc) -> PrimFunc:
     """Return `func` without blocks."""
     if not has_blocks(func):
         return func
+    from slipway.transform.loop.compact_buffers import compact_buffers  # most have no blocks
+
     sources = tuple(
         (key.removeprefix(PRAGMA), str(value))
         for node in walk(func.body) if isinstance(node, S.Block | S.For)
@@ -37,7 +39,8 @@ def lower_blocks(func: PrimFunc) -> PrimFunc:
     attrs = tuple(pair for pair in func.attrs if pair[0] not in (ATTRIBUTE, IMPORTS))
     if known := dict.fromkeys((*func.attr(IMPORTS, ()), *sources)):
         attrs = (*attrs, (IMPORTS, tuple(known)))
-    return func.replace(body=without_blocks(func.body), attrs=attrs)  # type: ignore[no-any-return]
+    body = compact_buffers(without_blocks(func.body))
+    return func.replace(body=body, attrs=attrs)  # type: ignore[no-any-return]
 
 
 def without_blocks(stmt: S.Stmt) -> S.Stmt:

@@ -33,7 +33,9 @@ _MOVING = frozenset(["if_then_else", "reinterpret", "tensor_view", "address_of"]
 def lower_custom_datatypes(func: PrimFunc) -> PrimFunc:
     """Return `func` with what was registered in place of operations on the user's own types."""
     target = func.attr("target")
-    if target is None or not any(_is_custom(node) for node in walk(func.body)):
+    if target is None or not dtypes.any_custom():
+        return func
+    if not any(_is_custom(node) for node in walk(func.body)):
         return func
     kind = target.kind.name
 

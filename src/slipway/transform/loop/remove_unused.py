@@ -19,10 +19,10 @@ from slipway.ir.visit import children, map_children, walk
 def remove_unused(func: PrimFunc) -> PrimFunc:
     """Return `func` without allocations that are never read."""
     made = [n.buffer.data for n in S.statements(func.body) if isinstance(n, S.Allocate)]
-    if len(set(made)) == len(made):  # else each is read or not in its own body
-        read: set[E.Var] = set()
-        _reads(func.body, read)
-        if read.issuperset(made):
+    unread = set(made)
+    if len(unread) == len(made):  # else each is read or not in its own body
+        _reads(func.body, set(), unread)
+        if not unread:
             return func
     body, _ = _visit(func.body)
     return func if body is func.body else func.replace(body=body)
@@ -59,11 +59,14 @@ def _visit(node: S.Stmt) -> tuple[S.Stmt, set[E.Var]]:
     return result, read
 
 
-def _reads(root: Node, found: set[E.Var]) -> None:
-    """Collect the data pointers that are loaded from, or handed to calls."""
+def _reads(root: Node, found: set[E.Var], unread: set[E.Var] | None = None) -> None:
+    """Collect the data pointers that are loaded from, or handed to calls.
+
+    They are taken out of `unread`; where that is given, nothing is collected once it is empty.
+    """
     stack: list[Any] = [root]
     seen: set[int] = set()  # expressions may share parts, those of a hash a hundred times over
-    while stack:
+    while stack and (unread is None or unread):
         node = stack.pop()
         if id(node) in seen:
             continue
@@ -74,8 +77,12 @@ def _reads(root: Node, found: set[E.Var]) -> None:
         if isinstance(node, E.Var):
             if node.dtype == "handle":
                 found.add(node)
+                if unread:
+                    unread.discard(node)
         elif kind is E.BufferLoad:
             found.add(node.buffer.data)
+            if unread:
+                unread.discard(node.buffer.data)
             stack.extend(node.indices)
         elif isinstance(node, (E.BinaryOp, E.CmpOp)):
             stack += (node.a, node.b)

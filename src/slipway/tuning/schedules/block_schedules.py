@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from slipway.tuning.space import Candidate, Choices, candidate_of, divisors, fit
 
 TILE, CATEGORY, PLACE = "sample_perfect_tile", "sample_categorical", "sample_compute_location"
 OWN_END = "with postprocessors: "
+LOOKED_AT = 4  # candidates, for each that is tried
 FIRST = 64  # candidates among which one has to compile
 Finish = Callable[[Schedule], bool]
 Change = Callable[[Trace, int], "Trace | None"]
@@ -145,6 +147,14 @@ class DesignSpace(Choices):
                 continue
             if changed is not None:
                 yield self.enter(made)
+
+    def is_legal(self, candidate: Candidate) -> bool:
+        """Return whether a candidate's steps can be taken, and its end allows it."""
+        try:
+            self.schedule(candidate)
+        except ScheduleError:
+            return False
+        return True
 
     def schedule(self, candidate: Candidate) -> Schedule:
         """Return the schedule of a candidate.  Raises ScheduleError for one that is none."""
@@ -343,6 +353,13 @@ def text_key(func: PrimFunc) -> str:
 
 class BlockSearch(TaskSearch[BlockTask]):
     """The search for one function; what it begins with counts as found, once it is verified."""
+
+    def _proposals(self, size: int) -> list[Candidate]:
+        """Return what is tried next: of a GPU, whose limits refuse much, what they allow."""
+        if self.task.target.kind.is_cpu:
+            return super()._proposals(size)
+        drawn = super()._proposals(LOOKED_AT * size)
+        return list(islice(filter(self.task.space.is_legal, drawn), size)) or drawn[:size]
 
     def attempt(self, batch: Sequence[Candidate]) -> int:
         """Try these candidates and return how many there were; raises as a search does."""

@@ -5,10 +5,13 @@
 #if defined(SLW_STATIC)
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device_wire.h"
@@ -16,6 +19,9 @@
 #include "slipway/error.h"
 #include "slipway/object.h"
 #include "slipway/sha256.h"
+
+#define NO_LOADER 127 /* what a child exits with that could not become the program */
+#define ENDS_WITHIN_MS 1000
 
 extern char **environ;
 
@@ -27,6 +33,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of an exchange */
 static int channel = -1;
 static pid_t started_by;
 static pid_t lost_by; /* the process whose child has ended: with it, all that it had on devices */
+static pid_t child;
+static int how_it_ended; /* waitpid's status of that child */
 static uint32_t used; /* a bit for each kind of device that something was done on */
 
 static slw_status cannot(const char *why) {
@@ -38,8 +46,18 @@ static slw_status cannot(const char *why) {
 }
 
 static slw_status has_ended(void) {
-  return cannot("has ended, with all that was on devices: its driver may have ended it (a new session "
-                "starts another), or the machine has no loader for it (a C library other than glibc)");
+  int signal_number = WIFSIGNALED(how_it_ended) ? WTERMSIG(how_it_ended) : 0;
+  if (WIFEXITED(how_it_ended) && WEXITSTATUS(how_it_ended) == NO_LOADER) {
+    return cannot("has ended: the machine has no loader for it (a C library other than glibc)");
+  }
+  (void)slw_error_setf("DeviceError",
+                       "this server's part that opens drivers has ended, with all that was on devices "
+                       "(signal %d%s). Open a new session, which starts another",
+                       signal_number,
+                       (signal_number == SIGKILL) ? ": most likely the machine ran out of memory"
+                       : (signal_number != 0)     ? ", of its driver: the server's log has what it said"
+                                                  : ": it ended by itself");
+  return SLW_ERROR_UNSUPPORTED;
 }
 
 static int write_all(int file, const char *data, size_t size_bytes) {
@@ -60,14 +78,13 @@ static void become_child(int program, int end) {
   if (dup2(end, SLW_DEVICE_SOCKET) == SLW_DEVICE_SOCKET) {
     (void)fexecve(program, (char *const *)(uintptr_t)ARGUMENTS, environ);
   }
-  _exit(127);
+  _exit(NO_LOADER);
 }
 
 static slw_status start(void) {
   size_t size_bytes = (size_t)(slw_device_child_end - slw_device_child);
   int ends[2];
   int program;
-  pid_t child;
   if (channel >= 0 && started_by == getpid()) {
     return SLW_OK;
   }
@@ -111,8 +128,18 @@ static slw_status start(void) {
   return SLW_OK;
 }
 
+/* A child whose socket is closed ends; one that its driver keeps from that is not waited for. */
+static void wait_for_child(void) {
+  static const struct timespec PAUSE = {0, 1000000};
+  how_it_ended = 0;
+  for (int i = 0; i < ENDS_WITHIN_MS && waitpid(child, &how_it_ended, WNOHANG) == 0; ++i) {
+    (void)nanosleep(&PAUSE, NULL);
+  }
+}
+
 static slw_status lost(void) {
   (void)close(channel);
+  wait_for_child();
   channel = -1;
   used = 0;
   lost_by = getpid();

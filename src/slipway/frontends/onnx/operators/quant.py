@@ -18,6 +18,7 @@ from slipway.frontends.onnx.operators.conv import padding_of
 from slipway.frontends.open_padding import surrounded
 from slipway.frontends.product import product_of
 from slipway.relay.expr import Constant
+from slipway.relay.ops.build import scalar
 from slipway.relay.ops.qnn.affine import STORED
 from slipway.relay.ops.tensor.small_types import FORMATS
 from slipway.relay.types import ANY
@@ -155,16 +156,23 @@ def dequantize_linear(node: NodeView) -> Any:
     return relay.multiply(relay.cast(whole, dtype), scale)
 
 
+def in_own_range(x: Expr) -> tuple[Any, Any, Any]:
+    """Return data as uint8, with scale and zero point, of its range and 0; zeros have scale 1."""
+    dtype = x.tensor_type.dtype
+    zero = scalar(0, dtype)
+    high = relay.maximum(relay.max(x), zero)
+    low = relay.minimum(relay.min(x), zero)
+    scale = relay.divide(relay.subtract(high, low), scalar(255, dtype))
+    scale = relay.where(relay.equal(scale, zero), scalar(1, dtype), scale)
+    point = relay.clip(relay.round(relay.divide(relay.negative(low), scale)), 0, 255)
+    point = relay.cast(point, "uint8")
+    return quantized(x, scale, point, "uint8"), scale, point
+
+
 @converter("DynamicQuantizeLinear")
 def dynamic_quantize_linear(node: NodeView) -> Any:
     """uint8 with scale and zero point from the data's own range (which includes 0)."""
-    x, zero, top = node.input(0), node.like(0), node.like(255)
-    high = relay.maximum(relay.max(x), zero)
-    low = relay.minimum(relay.min(x), zero)
-    scale = relay.divide(relay.subtract(high, low), top)
-    point = relay.clip(relay.round(relay.divide(relay.negative(low), scale)), 0, 255)
-    point = relay.cast(point, "uint8")
-    return [quantized(x, scale, point, "uint8"), scale, point]
+    return [*in_own_range(node.input(0))]
 
 
 def _centred(node: NodeView, index: int, zero_index: int, axis: int | None = None) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.quant import in_own_range
 from slipway.frontends.onnx.operators.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
 from slipway.relay.dims import SymbolDim, is_open
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Expr
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-STATED = 8  # inputs that an LSTM of ONNX may have; a quantised one has scales behind them
+SCALES = {1: 8, 2: 10}  # of quantised weights: which input is the scale of which
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
@@ -37,6 +38,10 @@ class _Direction:
         self.reverse = node.attr("direction", "forward") == "reverse" or index == 1
         self.weight = self.part(node.input(1), index)
         self.recurrence = self.part(node.input(2), index)
+        self.scales = {
+            weight: self.part(node.input(scale), index)
+            for weight, scale in SCALES.items() if len(node.inputs) > scale
+        }  # fmt: skip
         self.bias = self.part(node.optional(3), index)
         zeros = _zeros((node.type().shape[1], self.hidden), node.type().dtype)
         lstm = node.kind == "LSTM"
@@ -55,14 +60,15 @@ class _Direction:
         cut = relay.strided_slice(value, [index], [index + 1], axes=[0])
         return relay.squeeze(cut, [0])
 
-    def rounded(self, value: Expr, axes: tuple[int, ...] = ()) -> Any:
-        """Return what a product takes: with quantised weights, the data to 8 bits of its range.
-
-        All of it has one range, or what lies along `axes`.
-        """
-        if len(self.node.inputs) <= STATED:
-            return value
-        return _to_eight_bits(self.node, value, axes or None)
+    def product(self, x: Expr, number: int) -> Any:
+        """Return x @ V.T for the weights V of an input; quantised ones multiply data of 8 bits."""
+        weight = self.weight if number == 1 else self.recurrence
+        if number not in self.scales:
+            return relay.nn.dense(x, weight)
+        level, scale, point = in_own_range(x)
+        whole = relay.subtract(relay.cast(level, "int32"), relay.cast(point, "int32"))
+        total = relay.cast(relay.nn.dense(whole, weight), "float32")
+        return relay.multiply(total, relay.multiply(scale, self.scales[number]))
 
     def inner_bias(self) -> Any:
         """Return the recurrent bias of a GRU's hidden gate, or None."""
@@ -73,8 +79,7 @@ class _Direction:
     def input_gates(self) -> Any:
         """Return x @ W.T + biases of all steps, in one product."""
         steps, batch, width = self.node.type().shape
-        flat = self.rounded(relay.reshape(self.node.input(0), (steps * batch, width)))
-        product = relay.nn.dense(flat, self.weight)
+        product = self.product(relay.reshape(self.node.input(0), (steps * batch, width)), 1)
         if self.bias is not None:
             half = self.gates * self.hidden
             inside = relay.strided_slice(self.bias, [half], [2 * half])
@@ -113,7 +118,7 @@ def _lstm_step(d: _Direction, states: list[Any], x: Expr) -> list[Any]:
     """Gates in ONNX order i, o, f, c."""
     node = d.node
     h, cell_state = states
-    gates = relay.split(relay.add(x, relay.nn.dense(d.rounded(h, (1,)), d.recurrence)), 4, axis=1)
+    gates = relay.split(relay.add(x, d.product(h, 2)), 4, axis=1)
     parts: list[relay.Expr] = list(gates)
     i, o, f, c = parts
     gate, cell, output = d.functions
@@ -214,38 +219,21 @@ def recurrent(node: NodeView) -> Any:
     return [y, *(join(list(states)) for states in zip(*(f for f, _ in found), strict=True))]
 
 
-def _to_eight_bits(node: NodeView, x: Expr, axes: tuple[int, ...] | None) -> Any:
-    """Return data rounded as DynamicQuantizeLinear does it, to 256 levels that 0 is one of."""
-    zero = node.like(0)
-    low = relay.minimum(relay.min(x, axes, keepdims=True), zero)
-    high = relay.maximum(relay.max(x, axes, keepdims=True), zero)
-    step = relay.divide(relay.subtract(high, low), node.like(255))
-    step = relay.where(relay.equal(step, zero), node.like(1), step)
-    zero_point = relay.clip(relay.round(relay.divide(relay.negative(low), step)), 0, 255)
-    level = relay.clip(relay.add(relay.round(relay.divide(x, step)), zero_point), 0, 255)
-    return relay.multiply(relay.subtract(level, zero_point), step)
-
-
 @converter("com.microsoft.DynamicQuantizeLSTM")
 def dynamic_quantize_lstm(node: NodeView) -> Any:
-    """An LSTM with integer weights (directions, size, gates); it rounds data and states to 8 bits.
+    """An LSTM with integer weights (directions, size, gates); data and states are of 8 bits.
 
-    As in ONNX Runtime the data has one range, and the states of each batch entry their own.  The
-    products are of real numbers: sums differ from those of integers by rounding alone.
+    The data has one range, and the states of a step have one, as in ONNX Runtime on one thread.
+    The products are of integers.
     """
     node.kind = "LSTM"
-    for index, scale, zero in ((1, 8, 9), (2, 10, 11)):
-        whole = relay.cast(node.input(index), "float32")
+    for index, zero in ((1, 9), (2, 11)):
+        whole = relay.cast(node.input(index), "int32")
         if node.has(zero):
-            whole = relay.subtract(whole, _by_direction(relay.cast(node.input(zero), "float32")))
-        real = relay.multiply(whole, _by_direction(node.input(scale)))
-        node.inputs[index] = relay.transpose(real, (0, 2, 1))
+            point = relay.cast(node.input(zero), "int32")  # one a direction, or each gate of it
+            whole = relay.subtract(whole, relay.expand_dims(point, 1, 3 - point.tensor_type.rank))
+        node.inputs[index] = relay.transpose(whole, (0, 2, 1))
     return recurrent(node)
-
-
-def _by_direction(value: Any) -> Any:
-    """Return one number a direction, or a gate of it, beside (directions, size, gates)."""
-    return relay.expand_dims(value, 1, 3 - value.tensor_type.rank)
 
 
 def _check_shapes(node: NodeView, directions: int) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.relay.expr import Expr
 from slipway.relay.op_registry import BadArgument, as_expr, const
-from slipway.relay.ops.build import call, known_ints, scalar, typed
-from slipway.relay.ops.checks import as_tuple, need_rank, pad_amounts
+from slipway.relay.ops.build import call, counted, known_ints, length, scalar, typed
+from slipway.relay.ops.checks import as_extents, as_tuple, need_rank, pad_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,15 +42,17 @@ def crop_and_resize(
         raise BadArgument("method", f"is {method!r}; use bilinear or nearest_neighbor")
     if layout == "NHWC":
         x = call("transpose", x, (0, 3, 1, 2))
-    _, channels, *extents = x.tensor_type.shape
+    channels = x.tensor_type.shape[1]
     size = as_tuple(crop_size, 2, "crop_size")
     count = kind.shape[0]
     corners = [call("strided_slice", box, [i], [i + 1], axes=[1]) for i in range(4)]  # (boxes, 1)
+    extents = [length(x, axis, "int32") for axis in (2, 3)]
+    last = [call("cast", call("subtract", e, scalar(1, "int32")), kind.dtype) for e in extents]
 
     def positions(axis: int) -> Any:
         """Source coordinates along one axis, (boxes, size)."""
         low, high = corners[axis], corners[axis + 2]
-        reach = scalar(extents[axis] - 1, kind.dtype)
+        reach = last[axis]
         if size[axis] == 1:
             middle = call("multiply", call("add", low, high), scalar(0.5, kind.dtype))
             return call("multiply", middle, reach)
@@ -63,24 +66,23 @@ def crop_and_resize(
 
     coordinates = [view(positions(axis), axis) for axis in (0, 1)]
     inside = None
-    for position, extent in zip(coordinates, extents, strict=True):
+    for position, end in zip(coordinates, last, strict=True):
         within = call(
             "logical_and",
             call("greater_equal", position, scalar(0, kind.dtype)),
-            call("less_equal", position, scalar(extent - 1, kind.dtype)),
+            call("less_equal", position, end),
         )
         inside = within if inside is None else call("logical_and", inside, within)
     image = call("reshape", call("cast", which, "int32"), (count, 1, 1, 1))
-    line = call("add", call("multiply", image, scalar(channels, "int32")),
-                const(np.arange(channels, dtype="int32").reshape(1, -1, 1, 1)))  # fmt: skip
+    channel = call("reshape", counted(channels, "int32"), (1, -1, 1, 1))
+    line = call("add", call("multiply", image, length(x, 1, "int32")), channel)
     flat = call("reshape", x, (-1,))
 
     def read(y: Any, z: Any) -> Any:
-        indices = []
-        for position, extent in ((y, extents[0]), (z, extents[1])):
-            indices.append(call("cast", call("clip", position, 0, extent - 1), "int32"))
-        row = call("add", call("multiply", line, scalar(extents[0], "int32")), indices[0])
-        spot = call("add", call("multiply", row, scalar(extents[1], "int32")), indices[1])
+        spot = line
+        for position, extent, end in zip((y, z), extents, last, strict=True):
+            index = call("minimum", call("maximum", position, scalar(0, kind.dtype)), end)
+            spot = call("add", call("multiply", spot, extent), call("cast", index, "int32"))
         return call("take", flat, spot)
 
     if method == "nearest_neighbor":
@@ -121,13 +123,22 @@ def affine_grid(data: ExprLike, target_shape: ExprLike | None = None) -> Any:
         raise BadArgument("data", f"must be (N, 2, 3), got {own}")
     if target_shape is None:
         raise BadArgument("target_shape", "is missing: the size of the grid")
-    height, width = known_ints("target_shape", target_shape)
-    grid = np.ones((3, height * width), own.dtype)
-    grid[0] = np.tile(np.linspace(-1, 1, width), height)
-    grid[1] = np.repeat(np.linspace(-1, 1, height), width)
-    rows = call("reshape", x, (-1, 3))
-    found = call("nn.dense", rows, const(grid.T.copy()))
-    return call("reshape", found, (own.shape[0], 2, height, width))
+    size: Any = target_shape
+    if isinstance(size, Expr):
+        size = known_ints("target_shape", size)
+    height, width = as_extents(size, 2, "target_shape")
+    first, one = scalar(-1, own.dtype), scalar(1, own.dtype)
+    terms = [
+        call("reshape", call("strided_slice", x, [i], [i + 1], axes=[2]), (own.shape[0], 2, 1, 1))
+        for i in range(3)
+    ]
+    made = terms[2]
+    for term, extent, view in ((terms[0], width, (1, -1)), (terms[1], height, (-1, 1))):
+        steps = counted(extent, own.dtype)
+        last = call("maximum", call("subtract", length(steps, 0, own.dtype), one), one)
+        line = call("add", call("divide", call("add", steps, steps), last), first)
+        made = call("add", made, call("multiply", term, call("reshape", line, view)))
+    return made
 
 
 def dilation2d(

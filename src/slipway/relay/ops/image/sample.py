@@ -346,12 +346,14 @@ def grid_sample(
     padding_mode: str = "zeros", align_corners: bool = True,
 ) -> Call:  # fmt: skip
     """Interpolate `data` at the positions in `grid`, whose positions lie along the LAST axis."""
-    if layout != "NCHW":
+    images = as_expr(data)
+    wanted = "NCDHW" if images.tensor_type.rank == 5 else "NCHW"
+    if layout not in (wanted, "NCHW"):  # of volumes the default means their layout
         raise BadArgument(
-            "layout", f"is {layout!r}, but images are sampled in NCHW: transpose first"
+            "layout", f"is {layout!r}, but this data is sampled in {wanted}: transpose first"
         )
     attrs = GridSampleAttrs(method, padding_mode, bool(align_corners))
-    return GRID_SAMPLE(as_expr(data), grid, attrs=attrs)
+    return GRID_SAMPLE(images, grid, attrs=attrs)
 
 
 def classic_grid_sample(

@@ -28,6 +28,7 @@ def depth_to_space(data: ExprLike, block_size: int, layout: str = "NCHW", mode: 
     """
     x, own = typed(data)
     need_rank("data", own, 4)
+    mode = "CRD" if mode == "CDR" else mode  # as TVM's documentation spells it
     if mode not in ("DCR", "CRD"):
         raise BadArgument("mode", f"is {mode!r}; use 'DCR' or 'CRD'")
     n, c, h, w = _sides(layout, own.shape)

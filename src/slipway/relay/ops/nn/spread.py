@@ -9,7 +9,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.relay.op_registry import BadArgument, const
-from slipway.relay.ops.build import call, scalar, take, typed, where
+from slipway.relay.ops.build import call, counted, scalar, typed
 from slipway.relay.ops.checks import (
     as_extents,
     integers,
@@ -29,17 +29,21 @@ def dilate(data: ExprLike, strides: Extents, dilation_value: float = 0.0) -> Any
     steps = integers("strides", strides)
     if len(steps) != own.rank or min(steps, default=1) < 1:
         raise BadArgument("strides", f"{steps} must have a number above 0 for each axis of {own}")
-    shape = [(d - 1) * s + 1 if d else 0 for d, s in zip(own.shape, steps, strict=True)]
-    inside: Any = np.ones(shape, bool)
+    if own.size == 0:
+        return x
+    inside = None
     for axis, step in enumerate(steps):
         if step == 1:
             continue
-        position = np.arange(shape[axis])
+        extent, apart = (own.shape[axis] - 1) * step + 1, scalar(step, "int32")
+        position = counted(extent, "int32")
+        x = call("take", x, call("floor_divide", position, apart), axis)
         view = [1] * own.rank
-        view[axis] = shape[axis]
-        inside = inside & (position % step == 0).reshape(view)
-        x = take(x, position // step, axis)
-    return where(inside, x, scalar(dilation_value, own.dtype))
+        view[axis] = extent
+        there = call("equal", call("floor_mod", position, apart), scalar(0, "int32"))
+        there = call("reshape", there, view)
+        inside = there if inside is None else call("logical_and", inside, there)
+    return x if inside is None else call("where", inside, x, scalar(dilation_value, own.dtype))
 
 
 def mirror_pad(data: ExprLike, pad_width: Sequence[Extents], mode: str = "SYMMETRIC") -> Any:

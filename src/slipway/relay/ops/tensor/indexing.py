@@ -9,7 +9,16 @@ import numpy as np
 
 from slipway.relay.expr import Constant, Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, as_expr, const
-from slipway.relay.ops.build import call, known_ints, scalar, take, typed, where
+from slipway.relay.ops.build import (
+    call,
+    counted,
+    known_ints,
+    length,
+    scalar,
+    take,
+    typed,
+    where,
+)
 from slipway.relay.ops.checks import (
     broadcast_shapes,
     integers,
@@ -130,12 +139,8 @@ def reverse_sequence(
         raise BadArgument("seq_lengths", f"must have one length per sequence of {own}, got {kind}")
     batch = [1] * own.rank
     batch[beside] = own.shape[beside]
-    step, extent = _steps(own, along, "int32"), own.shape[along]
-    if is_open(extent):
-        whole = call("strided_slice", call("shape_of", x, "int32"), [along], [along + 1])
-    else:
-        whole = scalar(extent, "int32")
-    count = call("minimum", call("cast", lengths, "int32"), whole)
+    step = _steps(own, along, "int32")
+    count = call("minimum", call("cast", lengths, "int32"), length(x, along, "int32"))
     count = call("reshape", count, batch)
     mirrored = call("subtract", call("subtract", count, scalar(1, "int32")), step)
     positions = call("where", call("less", step, count), mirrored, step)
@@ -145,10 +150,8 @@ def reverse_sequence(
 def _steps(own: TensorType, axis: int, dtype: str) -> Any:
     """Return the positions along an axis, in a shape that broadcasts with the tensor."""
     shape = [1] * own.rank
-    shape[axis] = extent = own.shape[axis]
-    if is_open(extent):
-        return call("reshape", call("arange", 0, extent, 1, dtype), shape)
-    return const(np.arange(extent).reshape(shape).astype(dtype))
+    shape[axis] = own.shape[axis]
+    return call("reshape", counted(own.shape[axis], dtype), shape)
 
 
 def strided_set(
@@ -306,9 +309,9 @@ def matrix_set_diag(
     number = c - r
     inside = (number >= low) & (number <= high)
     position = np.minimum(r, c)
-    for d, length in lengths.items():
+    for d, count in lengths.items():
         if sides[0 if d >= 0 else 1] == "RIGHT":
-            position = position + np.where(number == d, longest - length, 0)
+            position = position + np.where(number == d, longest - count, 0)
     flat = np.where(inside, (high - number) * longest + position, 0)
     new = call("reshape", new, (*own.shape[:-2], -1))
     return where(inside, take(new, flat, own.rank - 2), x)

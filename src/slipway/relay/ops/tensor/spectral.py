@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.relay.dims import is_open, range_text
 from slipway.relay.expr import TupleWrapper
 from slipway.relay.op_registry import BadArgument, as_expr, const
-from slipway.relay.ops.build import call, typed
+from slipway.relay.ops.build import call, counted, length, scalar, typed
 from slipway.relay.ops.checks import need_float, need_rank
 from slipway.relay.ops.dyn import needs_sizes, of_rank, sizes_may_be_tensors
 
@@ -18,12 +19,30 @@ if TYPE_CHECKING:
 MOST = 4096  # elements of a transform: its two matrices hold the square of that
 
 
-def _matrices(size: int, count: int, dtype: str) -> tuple[Any, Any]:
+def _matrices(size: Any, count: Any, dtype: str) -> tuple[Any, Any]:
     """Return the cosines and sines of `count` frequencies over `size` elements, a row each."""
+    if is_open(size):
+        return _open_matrices(size, dtype)
     if not 1 <= size <= MOST:
         raise BadArgument("n_fft", f"is {size}; a transform here has 1 to {MOST} elements")
     angles = np.outer(np.arange(count), np.arange(size)) % size * (2 * np.pi / size)
-    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+    return const(np.cos(angles).astype(dtype)), const(np.sin(angles).astype(dtype))
+
+
+def _open_matrices(size: Any, dtype: str) -> tuple[Any, Any]:
+    """Return the cosines and sines of all frequencies over an open number of elements."""
+    if size.high is None or size.high > MOST:
+        raise BadArgument("re_data", f"has {range_text(size)} elements; a transform here has 1 to "
+                          f"{MOST}")  # fmt: skip
+    numbers = counted(size, "int32")
+    whole = length(numbers, 0, "int32")
+    steps = call("floor_mod", call("multiply", call("expand_dims", numbers, 1), numbers), whole)
+    # Between -1/2 and 1/2 of a circle, where an angle has its smallest error.
+    beyond = call("greater", call("add", steps, steps), whole)
+    steps = call("where", beyond, call("subtract", steps, whole), steps)
+    parts = call("divide", call("cast", steps, dtype), call("cast", whole, dtype))
+    angles = call("multiply", parts, scalar(2 * np.pi, dtype))
+    return call("cos", angles), call("sin", angles)
 
 
 @needs_sizes
@@ -36,15 +55,14 @@ def dft(re_data: ExprLike, im_data: ExprLike, inverse: bool = False) -> Any:
     size = own.shape[-1]
     cosines, sines = _matrices(size, size, own.dtype)
     if inverse:
-        cosines, sines = cosines / size, -sines / size
+        whole = length(real, -1, own.dtype)
+        cosines = call("divide", cosines, whole)
+        sines = call("negative", call("divide", sines, whole))
     rows = [call("reshape", part, (-1, size)) for part in (real, imaginary)]
 
-    def product(part: Any, matrix: Any) -> Any:
-        return call("nn.dense", part, const(matrix.astype(own.dtype)))
-
     made = (
-        call("add", product(rows[0], cosines), product(rows[1], sines)),
-        call("subtract", product(rows[1], cosines), product(rows[0], sines)),
+        call("add", call("nn.dense", rows[0], cosines), call("nn.dense", rows[1], sines)),
+        call("subtract", call("nn.dense", rows[1], cosines), call("nn.dense", rows[0], sines)),
     )
     return TupleWrapper(as_expr([call("reshape", part, own.shape) for part in made]), 2)
 
@@ -69,16 +87,17 @@ def stft(
     need_rank("data", own, 1, 2)
     hop = n_fft // 4 if hop_length is None else int(hop_length)
     width = n_fft if win_length is None else int(win_length)
-    length = own.shape[-1]
-    if hop < 1 or not 1 <= width <= n_fft or length < n_fft:
+    extent = own.shape[-1]
+    if hop < 1 or not 1 <= width <= n_fft or extent < n_fft:
         raise BadArgument(
-            "n_fft", f"is {n_fft} with windows of {width} every {hop} over {length} elements: a "
+            "n_fft", f"is {n_fft} with windows of {width} every {hop} over {extent} elements: a "
             "window is at most n_fft wide, and the signal at least that long",
         )  # fmt: skip
     batch = own.shape[0] if own.rank == 2 else 1
-    frames = 1 + (length - n_fft) // hop
-    positions = np.arange(frames)[:, None] * hop + np.arange(n_fft)
-    cut = call("take", call("reshape", x, (batch, length)), const(positions.astype(np.int32)), 1)
+    frames = 1 + (extent - n_fft) // hop
+    starts = call("multiply", counted(frames, "int32"), scalar(hop, "int32"))
+    positions = call("add", call("expand_dims", starts, 1), counted(n_fft, "int32"))
+    cut = call("take", call("reshape", x, (batch, extent)), positions, 1)
     if window is not None:
         given, kind = typed(window)
         if kind.rank != 1 or kind.shape[0] != width:
@@ -94,7 +113,7 @@ def stft(
     count = n_fft // 2 + 1 if onesided else n_fft
     cosines, sines = _matrices(n_fft, count, own.dtype)
     scale = 1 / np.sqrt(n_fft) if normalized else 1.0
-    both = np.stack([cosines, -sines], 1).reshape(2 * count, n_fft) * scale
+    both = np.stack([cosines.array, -sines.array], 1).reshape(2 * count, n_fft) * scale
     rows = call("reshape", cut, (batch * frames, n_fft))
     made = call("nn.dense", rows, const(both.astype(own.dtype)))
     parts = call("reshape", made, (batch, frames, count, 2))

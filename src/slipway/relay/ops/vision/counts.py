@@ -8,7 +8,7 @@ import numpy as np
 
 from slipway.relay.expr import Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, const
-from slipway.relay.ops.build import call, scalar, take, typed
+from slipway.relay.ops.build import call, counted, length, scalar, typed
 from slipway.relay.ops.checks import as_tuple, need_rank
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def get_valid_counts(
     if id_index >= 0:
         known = call("greater_equal", column(id_index), scalar(0, own.dtype))
         valid = call("logical_and", valid, known)
-    number = const(np.arange(count, dtype="int32"))
+    number = counted(count, "int32")
     # Keys are unique, so that the order of what is valid stays.
-    key = call("where", valid, number, call("add", number, scalar(count, "int32")))
-    order = call("cast", call("topk", key, count, -1, "indices", True, "int32"), "int32")
+    key = call("where", valid, number, call("add", number, length(x, 1, "int32")))
+    order = call("topk", key, 0, -1, "indices", True, "int32")
     total = call("sum", call("cast", valid, "int32"), [1])
     inside = call("less", number, call("expand_dims", total, 1))
     positions = call("where", inside, order, scalar(-1, "int32"))
@@ -59,11 +59,8 @@ def yolo_reorg(data: ExprLike, stride: int) -> Any:
     if s < 1 or channels % (s * s) or height % s or width % s:
         raise BadArgument("stride", f"is {stride}, which does not divide {own}")
     inner = channels // (s * s)
-    k, j, i = np.indices((channels, height, width))
-    offset = k // inner
-    row, column = j * s + offset // s, i * s + offset % s
-    flat = column + width * s * (row + height * s * (k % inner))
-    moved = take(call("reshape", x, (batch, -1)), flat.reshape(-1), 1)
+    spots = call("reshape", x, (batch, inner, height, s, width, s))
+    moved = call("transpose", spots, (0, 3, 5, 1, 2, 4))
     return call("reshape", moved, (batch, channels * s * s, height // s, width // s))
 
 
@@ -96,18 +93,20 @@ def roi_pool(
     empty = None
     for axis in (0, 1):
         extent, parts = own.shape[2 + axis], bins[axis]
+        end_of_axis = length(x, 2 + axis, kind.dtype)
         first, last = (
             call("floor", call("add", call("multiply", column(i), scale), number(0.5)))
             for i in (2 - axis, 4 - axis)
         )
-        length = call("maximum", call("add", call("subtract", last, first), number(1)), number(1))
-        step = call("divide", length, number(parts))
+        reach = call("maximum", call("add", call("subtract", last, first), number(1)), number(1))
+        step = call("divide", reach, number(parts))
         begin = call("floor", call("multiply", const(np.arange(parts, dtype=kind.dtype)), step))
         end = call("ceil", call("multiply", const(np.arange(1, parts + 1, dtype=kind.dtype)), step))
         begin, end = (
-            call("clip", call("add", edge, first), 0, extent) for edge in (begin, end)
+            call("minimum", call("maximum", call("add", edge, first), number(0)), end_of_axis)
+            for edge in (begin, end)
         )  # (regions, parts)
-        position = const(np.arange(extent, dtype=kind.dtype))
+        position = counted(extent, kind.dtype)
         inside = call(
             "logical_and",
             call("greater_equal", position, call("expand_dims", begin, 2)),

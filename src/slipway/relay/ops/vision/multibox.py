@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.relay.expr import Constant, Tuple, TupleWrapper
+from slipway.relay.expr import Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, const
-from slipway.relay.ops.build import call, scalar, typed
+from slipway.relay.ops.build import call, counted, length, scalar, typed
 from slipway.relay.ops.checks import need_rank, need_shape
 from slipway.relay.ops.vision.counts import get_valid_counts
 
@@ -25,30 +25,38 @@ def multibox_prior(
     steps: Sequence[float] = (-1.0, -1.0),
     offsets: Sequence[float] = (0.5, 0.5),
     clip: bool = False,
-) -> Constant:
+) -> Any:
     """Return the anchors (1, H * W * (sizes + ratios - 1), 4) of a feature map: left, top, ...
 
     Every size comes with the first ratio's shape 1, every further ratio with the first size.
     They follow from the shape of `data` (N, C, H, W) alone, in parts of the image.
     """
-    _, own = typed(data)
+    x, own = typed(data)
     need_rank("data", own, 4)
-    height, width = own.shape[2:]
     if not len(sizes) or not len(ratios):
         raise BadArgument("sizes", "and ratios must have a number each")
-    widths = [s * height / width / 2 for s in sizes]
-    heights = [s / 2 for s in sizes]
-    for ratio in list(ratios)[1:]:
-        widths.append(sizes[0] * height / width * ratio**0.5 / 2)
-        heights.append(sizes[0] / ratio**0.5 / 2)
-    step_y, step_x = (s if s > 0 else 1.0 / d for s, d in zip(steps, (height, width), strict=True))
-    y = (np.arange(height) + offsets[0]) * step_y
-    x = (np.arange(width) + offsets[1]) * step_x
-    middle_y, middle_x = (m[:, :, None] for m in np.meshgrid(y, x, indexing="ij"))
-    half_x, half_y = np.array(widths), np.array(heights)
-    corners = (middle_x - half_x, middle_y - half_y, middle_x + half_x, middle_y + half_y)
-    boxes = np.stack(corners, -1).reshape(1, -1, 4)
-    return const((boxes.clip(0, 1) if clip else boxes).astype(own.dtype))
+    high = np.array([*sizes, *(sizes[0] / r**0.5 for r in list(ratios)[1:])]) / 2
+    wide = np.array([*sizes, *(sizes[0] * r**0.5 for r in list(ratios)[1:])]) / 2
+
+    def number(value: Any) -> Any:
+        return const(np.asarray(value).astype(own.dtype))
+
+    extents = [length(x, axis, own.dtype) for axis in (2, 3)]
+    shape = (*own.shape[2:], len(high))
+    ends: list[list[Any]] = [[], []]
+    aspect = call("divide", *extents)
+    halves = number(high), call("multiply", number(wide), aspect)
+    for axis, half in enumerate(halves):
+        spot = call("add", counted(own.shape[2 + axis], own.dtype), number(offsets[axis]))
+        if steps[axis] > 0:
+            spot = call("multiply", spot, number(steps[axis]))
+        else:
+            spot = call("divide", spot, extents[axis])
+        middle = call("reshape", spot, (-1, 1, 1) if axis == 0 else (1, -1, 1))
+        for low_or_high, name in zip(ends, ("subtract", "add"), strict=True):
+            low_or_high.insert(0, call("broadcast_to", call(name, middle, half), shape))
+    boxes = call("reshape", call("stack", ends[0] + ends[1], 3), (1, -1, 4))
+    return call("clip", boxes, 0.0, 1.0) if clip else boxes
 
 
 def multibox_transform_loc(

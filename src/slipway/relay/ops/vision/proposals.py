@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.relay.dims import smaller
 from slipway.relay.op_registry import BadArgument, const
-from slipway.relay.ops.build import call, scalar, typed
+from slipway.relay.ops.build import call, counted, length, scalar, typed
 from slipway.relay.ops.checks import need_rank
 from slipway.relay.ops.vision.suppression import suppress_boxes, to_front
 
@@ -59,7 +60,7 @@ def proposal(
     if threshold < 0:
         raise BadArgument("threshold", f"must be at least 0, got {threshold}")
     total = height * width * count
-    most = min(rpn_pre_nms_top_n, total) if rpn_pre_nms_top_n > 0 else total
+    most = smaller(rpn_pre_nms_top_n, total) if rpn_pre_nms_top_n > 0 else total
     # Everything is (N, H, W, anchors): the order in which equal scores stay.
     pictures = [
         call("reshape", call("strided_slice", info, [i], [i + 1], None, [1]), (batch, 1, 1, 1))
@@ -71,17 +72,19 @@ def proposal(
         call("squeeze", call("strided_slice", split, [i], [i + 1], None, [0]), [0])
         for i in range(4)
     ]
-    y, x = np.indices((height, width)) * feature_stride
-    anchors = (
-        np.stack([x, y, x, y])[..., None]
-        + _anchors(scales, ratios, feature_stride).T[:, None, None, :]
-    )  # (4, H, W, anchors)
+    views = (1, -1, 1, 1), (1, 1, -1, 1)
+    spots = [
+        call("reshape", counted(d, dtype), v) for d, v in zip((height, width), views, strict=True)
+    ]
+    y, x = (call("multiply", spot, scalar(feature_stride, dtype)) for spot in spots)
+    around = _anchors(scales, ratios, feature_stride).T.astype(dtype)
+    anchors = [call("add", spot, const(s)) for spot, s in zip((x, y, x, y), around, strict=True)]
     corners = _within(_moved(anchors, change, iou_loss, dtype), pictures, dtype)
     minimum = call("multiply", pictures[2], scalar(rpn_min_size, dtype))
     small = _smaller(corners, minimum, dtype)
     score = call("transpose", call("strided_slice", scores, [count], [2 * count], None, [1]),
                  [0, 2, 3, 1])  # fmt: skip
-    outside = _outside(pictures, height, width, feature_stride, dtype)
+    outside = _outside(pictures, spots, feature_stride, dtype)
     score = call("where", call("logical_or", outside, small), scalar(-1, dtype), score)
     half = call("divide", minimum, scalar(2, dtype))
     corners = [
@@ -89,23 +92,21 @@ def proposal(
         for n, corner in enumerate(corners)
     ]
     flat = [call("reshape", value, (batch, total)) for value in (score, *corners)]
-    order = call("topk", flat[0], total, -1, "indices", False, "int32")
+    order = call("topk", flat[0], 0, -1, "indices", False, "int32")
     order = call("strided_slice", order, [0], [most], None, [1])
     chosen = [call("gather", value, 1, order) for value in flat[1:]]
     return _kept(chosen, batch, most, int(rpn_post_nms_top_n), float(threshold), dtype)
 
 
-def _moved(anchors: Any, change: Sequence[Any], iou_loss: bool, dtype: str) -> list[Any]:
-    """Return the corners of anchors (4, H, W, anchors), changed as the network says."""
+def _moved(anchors: Sequence[Any], change: Sequence[Any], iou_loss: bool, dtype: str) -> list[Any]:
+    """Return the corners of anchors, four of (1, H, W, anchors), changed as the network says."""
     if iou_loss:
-        return [
-            call("add", const(p.astype(dtype)), c) for p, c in zip(anchors, change, strict=True)
-        ]
+        return [call("add", p, c) for p, c in zip(anchors, change, strict=True)]
     low, high = [], []
     for axis in (0, 1):
-        size = anchors[axis + 2] - anchors[axis] + 1.0
-        center = anchors[axis] + 0.5 * (size - 1.0)
-        size, center = (const(v.astype(dtype)) for v in (size, center))
+        reach = call("subtract", anchors[axis + 2], anchors[axis])
+        size = call("add", reach, scalar(1, dtype))
+        center = call("add", anchors[axis], call("multiply", reach, scalar(0.5, dtype)))
         middle = call("add", call("multiply", change[axis], size), center)
         extent = call("multiply", call("exp", change[axis + 2]), size)
         half = call("multiply", scalar(0.5, dtype), call("subtract", extent, scalar(1, dtype)))
@@ -133,11 +134,10 @@ def _smaller(corners: Sequence[Any], minimum: Any, dtype: str) -> Any:
     return small
 
 
-def _outside(pictures: Sequence[Any], height: int, width: int, stride: int, dtype: str) -> Any:
+def _outside(pictures: Sequence[Any], at: Sequence[Any], stride: int, dtype: str) -> Any:
     """Return which rows and columns of the features lie beyond their picture."""
     step = scalar(stride, dtype)
     rows, columns = (call("floor", call("divide", pictures[n], step)) for n in (0, 1))
-    at = [const(v.reshape(1, height, width, 1).astype(dtype)) for v in np.indices((height, width))]
     return call(
         "logical_or",
         call("greater_equal", at[0], rows),
@@ -151,11 +151,12 @@ def _kept(
     """Return what is left of boxes in falling order of score, from the first again and again."""
     # A corner belongs to its box: widths are x2 - x1 + 1.
     ends = [call("add", c, scalar(1, dtype)) for c in corners[2:]]
-    same = const(np.ones((batch, most), dtype))
+    same = call("broadcast_to", scalar(1, dtype), (batch, most))
     rows = call("stack", [same, *corners[:2], *ends], 2)
-    order = const(np.tile(np.arange(most, dtype="int32"), (batch, 1)))
+    order = call("broadcast_to", counted(most, "int32"), (batch, most))
+    all_of_them = call("broadcast_to", length(rows, 1, "int32"), (batch,))
     left, positions = suppress_boxes(
-        rows, const(np.full(batch, most, "int32")), order, max_output_size=-1,
+        rows, all_of_them, order, max_output_size=-1,
         # Boxes go above the threshold, and suppress_boxes takes them from it on.
         iou_threshold=float(np.nextafter(np.float32(threshold), np.float32(np.inf))),
         any_class=True, top_k=-1, coord_start=1, score_index=0, id_index=-1,
@@ -164,9 +165,10 @@ def _kept(
     score = call("squeeze", call("strided_slice", left, [0], [1], None, [2]), [2])
     there = call("greater_equal", positions, scalar(0, "int32"))
     there = call("logical_and", there, call("greater", score, scalar(0, dtype)))
-    front, count = to_front(there, most)
-    slots = const(np.tile(np.arange(wanted, dtype="int32"), (batch, 1)))
+    front, count = to_front(there)
+    slots = call("broadcast_to", counted(wanted, "int32"), (batch, wanted))
     chosen = call("gather", front, 1, call("mod", slots, count))
-    sample = const(np.repeat(np.arange(batch, dtype=dtype)[:, None], wanted, 1))
+    sample = call("expand_dims", counted(batch, dtype), 1)
+    sample = call("broadcast_to", sample, (batch, wanted))
     columns = [sample, *(call("gather", corner, 1, chosen) for corner in corners)]
     return call("reshape", call("stack", columns, 2), (batch * wanted, 5))

@@ -12,8 +12,8 @@ import numpy as np
 from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Tuple, TupleWrapper
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
-from slipway.relay.ops.build import call, known, known_ints, scalar, typed
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops.build import call, counted, known, known_ints, length, scalar, typed
 from slipway.relay.ops.checks import need_dtype, need_float, need_rank, need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
@@ -192,8 +192,8 @@ class _Suppression:
             (low, high), (low2, high2) = self.side(b, i, axis), self.side(b, j, axis)
             shared = te().max(te().min(high, high2) - te().max(low, low2), self.number(0))
             common = shared if common is None else common * shared
-            for n, length in enumerate((high - low, high2 - low2)):
-                areas[n] = length if areas[n] is None else areas[n] * length
+            for n, side in enumerate((high - low, high2 - low2)):
+                areas[n] = side if areas[n] is None else areas[n] * side
         return common, areas[0] + areas[1] - common
 
     def side(self, b: Any, i: Any, axis: int) -> tuple[Any, Any]:
@@ -243,11 +243,11 @@ def non_max_suppression(
     threshold = float(known("iou_threshold", iou_threshold).item())
     total = own.shape[1]
     scores = call("strided_slice", x, [score_index], [score_index + 1], None, [2])
-    number = const(np.arange(total, dtype="int32"))
+    number = counted(total, "int32")
     counts = call("cast", counts, "int32")
     valid = call("less", number, call("expand_dims", counts, 1))
     scores = call("where", valid, call("squeeze", scores, [2]), scalar(-np.inf, own.dtype))
-    order = call("topk", scores, total, -1, "indices", False, "int32")
+    order = call("topk", scores, 0, -1, "indices", False, "int32")
     rows, positions = suppress_boxes(
         x, counts, order, max_output_size=most, iou_threshold=threshold,
         any_class=bool(force_suppress), top_k=int(top_k), coord_start=int(coord_start),
@@ -257,25 +257,25 @@ def non_max_suppression(
         there = call("greater_equal", positions, scalar(0, "int32"))
         own_positions = call("maximum", positions, scalar(0, "int32"))
         found = call("gather", indices, 1, own_positions)
-        front, count = to_front(there, total)
+        front, count = to_front(there)
         found = call("gather", call("where", there, found, scalar(-1, "int32")), 1, front)
         return TupleWrapper(Tuple((found, count)), 2)
     if not invalid_to_bottom:
         return rows
     first = call("squeeze", call("strided_slice", rows, [0], [1], None, [2]), [2])
     there = call("greater_equal", first, scalar(0, own.dtype))
-    front, count = to_front(there, total)
+    front, count = to_front(there)
     inside = call("expand_dims", call("less", number, count), 2)
     moved = call("gather", rows, 1, call("broadcast_to", call("expand_dims", front, 2), own.shape))
     return call("where", inside, moved, scalar(-1, own.dtype))
 
 
-def to_front(there: Any, total: int) -> tuple[Any, Any]:
+def to_front(there: Any) -> tuple[Any, Any]:
     """Return the places that bring what is there to the front, in order, and its number (N, 1)."""
-    number = const(np.arange(total, dtype="int32"))
-    key = call("where", there, number, call("add", number, scalar(total, "int32")))
+    number = counted(typed(there)[1].shape[1], "int32")
+    key = call("where", there, number, call("add", number, length(there, 1, "int32")))
     count = call("sum", call("cast", there, "int32"), [1], keepdims=True)
-    return call("topk", key, total, -1, "indices", True, "int32"), count
+    return call("topk", key, 0, -1, "indices", True, "int32"), count
 
 
 def _case(rng: np.random.Generator) -> list[Any]:

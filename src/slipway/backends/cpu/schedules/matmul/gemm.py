@@ -182,6 +182,9 @@ def tiled_product(row: Callable[..., Any], packed: te.Tensor, out: TensorType) -
     return made
 
 
+MOST_COPIES = 32  # vectors of a task that leave its tiles without a loop
+
+
 def tile_product(
     schedule: te.Schedule,
     output: te.Tensor,
@@ -211,6 +214,8 @@ def tile_product(
         tasks = [*batch, m_outer]
     copy.reorder(*tasks, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
+    if height * -(-wide // run) <= MOST_COPIES:
+        copy.unroll(m_inner)
     task = copy.fuse(*tasks)
     if parallel:
         copy.parallel(task)

@@ -57,7 +57,10 @@ slw_status slw_device_space_add(slw_device_space *space, size_t size_bytes, int3
   made.base = mmap(NULL, made.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
   if (made.base == MAP_FAILED) {
-    slw_error_set("MemoryError", "no address space is left for memory of a device");
+    (void)slw_error_setf("MemoryError",
+                         "this process has no address space left for %zu bytes of the memory of device "
+                         "%d: release arrays, or raise its limit (ulimit -v).",
+                         made.size_bytes, (int)device_id);
     return SLW_ERROR_MEMORY;
   }
   (void)pthread_mutex_lock(&space->lock);

@@ -59,7 +59,8 @@ static const char *list_devices(int32_t *num_devices) {
   cl_object platforms[MAX_PLATFORMS];
   cl_uint count = 0;
   if (slw_cl.GetPlatformIDs(MAX_PLATFORMS, platforms, &count) != CL_SUCCESS || count == 0U) {
-    return "libOpenCL is there, but knows no driver (ls /etc/OpenCL/vendors)";
+    return "libOpenCL is there, but knows no driver: install one, or see whether the libraries exist that "
+           "the files of /etc/OpenCL/vendors (or of the folder OCL_ICD_VENDORS) name";
   }
   for (size_t kind = 0; kind < sizeof KINDS / sizeof KINDS[0]; ++kind) {
     for (cl_uint i = 0; i < count && i < MAX_PLATFORMS; ++i) {

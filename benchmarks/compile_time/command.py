@@ -51,7 +51,7 @@ def once(target, number):
 
 def compile_model(path, cache):
     """Compile in a fresh process whose cache is the folder `cache`; return its report."""
-    command = [sys.executable, "-m", "benchmarks.compile_time_worker", str(path)]
+    command = [sys.executable, "-m", "benchmarks.compile_time.worker", str(path)]
     environment = {**os.environ, "SLIPWAY_CACHE": str(cache)}
     environment.pop("SLIPWAY_KERNEL_CACHE", None)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 """One compilation of a model in a fresh process, for compile_time: JSON with the seconds of stages.
 
-    python -m benchmarks.compile_time_worker MODEL.onnx
+    python -m benchmarks.compile_time.worker MODEL.onnx
 
 Everything is imported before the clock starts.  A stage is the time inside the functions that do
 it; "code generation" is what waits for LLVM after lowering, which goes on beside it.
