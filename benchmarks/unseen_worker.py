@@ -10,11 +10,11 @@ import warnings
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
-from benchmarks._unseen_fifth import NETWORKS as FIFTH
-from benchmarks._unseen_fourth import NETWORKS as FOURTH
-from benchmarks._unseen_networks import NETWORKS as FIRST
-from benchmarks._unseen_sixth import NETWORKS as SIXTH
-from benchmarks._unseen_third import NETWORKS as THIRD
+from benchmarks._unseen.fifth import NETWORKS as FIFTH
+from benchmarks._unseen.fourth import NETWORKS as FOURTH
+from benchmarks._unseen.networks import NETWORKS as FIRST
+from benchmarks._unseen.sixth import NETWORKS as SIXTH
+from benchmarks._unseen.third import NETWORKS as THIRD
 
 NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH
 

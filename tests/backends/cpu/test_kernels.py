@@ -38,6 +38,24 @@ def test_convolution_on_blocks(target, shape, stride, kernel, pad, channels):
     run(conv, target)
 
 
+@pytest.mark.parametrize(("size", "shared"), [(40, False), (400, True)])
+def test_a_small_image_is_padded_by_one_core(size, shared):
+    """To hand its rows to others takes longer than to copy them."""
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 1, size, size, 1), var("w", 4, 1, 7, 7, 1, 8), 2, 3,
+        data_layout="NCHW1c", kernel_layout="OIHW1i8o", out_layout="NCHW8c",
+    )  # fmt: skip
+    with tvm.transform.PassContext(
+        config={"schedules.force": {conv.op.name: {"strategy": "conv2d_nchwc.direct"}}}
+    ):
+        kernel = schedule_primitive(
+            conv.as_function().with_attr("Primitive", 1), Target(TARGETS[0])
+        )
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    first = next(line for line in text.splitlines() if " for " in line)
+    assert first.strip().startswith("parallel") == shared
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("size", [(13,), (5, 7), (3, 5, 6)])

@@ -41,12 +41,13 @@ from slipway.backends.stages import (
     tagged,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import lower_bound
+from slipway.relay.dims import lower_bound, usual
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
+    from slipway.target import Target
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def schedule_conv2d_nchwc(
     pad = _padding_of(stages[0])
     inline_injective(schedule, outs, keep=[*stages, *pad])
     for tensor in pad:
-        schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
+        schedule_padding(schedule, tensor, target)
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
@@ -237,9 +238,10 @@ def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
     return [data] if "pad" in data.op.tag else []
 
 
-def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:
-    """Copy with padding: one row of one channel block at a time."""
+def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+    """Copy with padding: one row of one channel block at a time; a small copy is of one core."""
     stage: Any = schedule[tensor]
+    lanes = vector_lanes(target, tensor.dtype)
     if not is_injective(tensor.op):
         return
     *outer, w, block = stage.op.axis
@@ -247,4 +249,6 @@ def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> No
         stage.vectorize(block)
     elif lower_bound(extent_of(w)) >= lanes > 1:
         vector_loop(stage, w, lanes)
-    stage.parallel(stage.fuse(*outer))
+    task = stage.fuse(*outer)
+    if usual(prod(shape_of(tensor))) >= target.core.costs.share_elements:
+        stage.parallel(task)

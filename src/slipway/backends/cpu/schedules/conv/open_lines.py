@@ -91,7 +91,7 @@ def schedule_open_lines(
     pad = [data] if "pad" in data.op.tag else []
     inline_injective(schedule, outs, keep=[conv, *pad])
     for tensor in pad:
-        schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
+        schedule_padding(schedule, tensor, target)
     sums = sums_in_registers(schedule, output, conv)
     _, _, *size, block = shape_of(output)
 

@@ -214,7 +214,7 @@ def tile_product(
         tasks = [*batch, m_outer]
     copy.reorder(*tasks, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
-    if height * -(-wide // run) <= MOST_COPIES:
+    if not is_open(wide) and height * -(-wide // run) <= MOST_COPIES:
         copy.unroll(m_inner)
     task = copy.fuse(*tasks)
     if parallel:

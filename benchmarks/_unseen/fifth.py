@@ -3,8 +3,8 @@
 Used where torch and the packages are; needs nothing of Slipway.
 """
 
-from benchmarks._unseen_networks import image, timm, tokens, torchvision, transformer
-from benchmarks._unseen_third import BLOCKS
+from benchmarks._unseen.networks import image, timm, tokens, torchvision, transformer
+from benchmarks._unseen.third import BLOCKS
 
 NETWORKS = {
     "convformer_s18": (timm("convformer_s18"), image(128)),

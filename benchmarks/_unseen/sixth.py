@@ -3,7 +3,7 @@
 Used where torch and the packages are; needs nothing of Slipway.
 """
 
-from benchmarks._unseen_networks import image, timm, torchvision
+from benchmarks._unseen.networks import image, timm, torchvision
 
 NETWORKS = {
     "resnext50_32x4d": (torchvision("resnext50_32x4d"), image(96)),

@@ -3,8 +3,8 @@
 Used where torch and the packages are; needs nothing of Slipway.
 """
 
-from benchmarks._unseen_networks import image, timm, transformer
-from benchmarks._unseen_third import BLOCKS
+from benchmarks._unseen.networks import image, timm, transformer
+from benchmarks._unseen.third import BLOCKS
 
 
 def film(frames, size):

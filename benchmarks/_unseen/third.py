@@ -3,7 +3,7 @@
 Used where torch and the packages are; needs nothing of Slipway.
 """
 
-from benchmarks._unseen_networks import image, timm, transformer
+from benchmarks._unseen.networks import image, timm, transformer
 
 
 def segmentation(name, encoder="resnet18"):

@@ -1,0 +1,1 @@
+"""The lists of networks of the benchmark `unseen`."""
