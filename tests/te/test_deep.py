@@ -91,9 +91,27 @@ def test_walks_that_users_start_bear_depth_or_say_so():
     run(deep, x, x)
 
 
-def test_c_too_deep_for_its_compilers_is_refused_before_they_see_it():
+def test_c_deeper_than_its_compilers_take_is_in_parts():
     a, b = terms(1100)
-    with pytest.raises(LoweringError, match=r"'main.* in C has 2\d* expressions"):
+    module = tvm.build(te.create_schedule(b.op), [a, b], "c")
+    x, got = np.float32([0.5, 0.25, -1, 0]), tvm.nd.array(np.zeros(4, "float32"))
+    module(tvm.nd.array(x), got)
+    np.testing.assert_allclose(got.numpy(), [1, 1 / 3, -1, 0], rtol=1e-5)
+    assert "part" in module.get_source()
+
+
+def test_a_choice_too_deep_for_compilers_of_c_is_refused_before_they_see_it():
+    """Neither side may be computed outside of it: it could read beyond a tensor."""
+    a, _ = terms(1)
+
+    def guarded(i):
+        value = a[i]
+        for _ in range(1100):
+            value = te.if_then_else(value > 0.0, value * a[i], a[i])
+        return value
+
+    b = te.compute((4,), guarded, name="B")
+    with pytest.raises(LoweringError, match=r"'main.* in C has \d* expressions"):
         tvm.build(te.create_schedule(b.op), [a, b], "c")
 
 

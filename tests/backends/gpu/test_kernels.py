@@ -44,6 +44,28 @@ def test_copies_of_an_expression_that_share_a_let(any_device):
     np.testing.assert_allclose(got, want - 3 * want[::-1], rtol=1e-5, atol=1e-5)
 
 
+def test_a_value_of_a_thousand_operations(any_device):
+    """Deeper than Python's limit of recursion, and than the brackets a driver's compiler takes."""
+    n, count = 32, 1000
+    a = te.placeholder((n,), name="A")
+
+    def formula(i):
+        value = a[i]
+        for k in range(count):
+            value = value * 0.5 + a[(i + k) % n] * float(k % 7)
+        return value
+
+    c = te.compute((n,), formula, name="C")
+    s = te.create_schedule(c.op)
+    s[c].bind(c.op.axis[0], axis("threadIdx.x"))
+    x = random(n)
+    want = x.astype("float64")
+    for k in range(count):
+        want = want * 0.5 + np.roll(x, -k) * (k % 7)
+    got = run(built(s, [a, c]), any_device, (x,), (n,))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+
+
 def test_the_source_is_a_kernel_of_opencl(device):
     text = source(built(*vector_add(64), name="myadd"))
     assert "myadd_kernel0" in text

@@ -16,10 +16,13 @@ from slipway.backends.gpu.lowering.textures import lay_out_textures
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.deep_values import in_parts
 from slipway.codegen.device_code import DeviceCode, KernelInfo
 from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.codegen.narrow import widen_narrow
+from slipway.ir.depth import levels
 from slipway.ir.function import PrimFunc
+from slipway.ir.visit import nesting
 from slipway.target import Target
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
@@ -45,6 +48,9 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(begin_copies),
     loop_pass(spread_sums),
 )
+
+
+DEEPEST = 100  # nodes of a value inside each other; some compilers of drivers take 256 brackets
 
 
 class GpuBackend(Backend):
@@ -85,8 +91,9 @@ class GpuBackend(Backend):
         self, functions: Mapping[str, PrimFunc], target: Target, entry: str, compiler: str
     ) -> CompiledModule:
         """Write the kernels, and compile the functions that launch them for the host."""
-        widened = {name: _without_narrow(func, target) for name, func in functions.items()}
-        program = emit_kernels(widened, target, compiler)
+        widened = {name: _prepared(name, func, target) for name, func in functions.items()}
+        with levels(max(nesting(func.body) for func in widened.values())):
+            program = emit_kernels(widened, target, compiler)
         hosts = {
             name: host_function(func, program.digest, program.by_loop, target)
             for name, func in widened.items()
@@ -108,17 +115,21 @@ class GpuBackend(Backend):
 
 def kernels_of(func: PrimFunc, target: Target) -> tuple[DeviceKernel, ...]:
     """Return what a function's loops launch in order, before a driver's code is made of them."""
-    ready = {str(func.attr("global_symbol", "main")): _without_narrow(func, target)}
-    return tuple(write_kernels(ready, target, WRITERS[target.kind.name](target)).values())
+    name = str(func.attr("global_symbol", "main"))
+    ready = {name: _prepared(name, func, target)}
+    with levels(nesting(ready[name].body)):
+        return tuple(write_kernels(ready, target, WRITERS[target.kind.name](target)).values())
 
 
-def _without_narrow(func: PrimFunc, target: Target) -> PrimFunc:
-    """Return `func` with values of four bits in bytes, which kernels of their own pack."""
+def _prepared(name: str, func: PrimFunc, target: Target) -> PrimFunc:
+    """Return `func` with values of four bits in bytes, which kernels of their own pack.
+
+    Deep values are in parts.
+    """
     made = widen_narrow(func)
-    if made is func:
-        return func
-    bound: PrimFunc = simplify(made.replace(body=bind_copies(made.body, target)))
-    return bound
+    if made is not func:
+        made = simplify(made.replace(body=bind_copies(made.body, target)))
+    return in_parts(made, DEEPEST, f"function {name!r}")
 
 
 def host_of(target: Target) -> Target:

@@ -11,6 +11,7 @@ from slipway.codegen.c import spelling
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.hardware import hardware_text
 from slipway.codegen.c.packed_call import RETURNED
+from slipway.codegen.deep_values import in_parts
 from slipway.codegen.packed import Signature, c_words, signature_of
 from slipway.codegen.snippets import c_snippets
 from slipway.ir import expr as E
@@ -133,6 +134,7 @@ def helper_section(module: CModule) -> str:
 
 def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> None:
     """Emit one compute function and its packed wrapper."""
+    func = in_parts(func, spelling.DEEPEST // 2, f"function {name!r}")
     signature = signature_of(func, module.device_type)
     compute = CFunction(module, f"{name}_compute")
     compute.taken |= set(functions_reserved(name))

@@ -14,6 +14,7 @@ from slipway import dtypes
 from slipway.codegen.c import spelling
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.module import functions_reserved, helper_section
+from slipway.codegen.deep_values import in_parts
 from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import c_snippets
 from slipway.codegen.unpacked import (
@@ -75,6 +76,7 @@ def emit_kernels(
 
 
 def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelText:
+    func = in_parts(func, spelling.DEEPEST // 2, f"function {name!r}")
     out = _Kernel(module, name)
     out.inside_parallel = True  # which makes every loop a serial one
     out.taken |= {*functions_reserved(name), "workspace"}
