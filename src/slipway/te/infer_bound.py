@@ -229,8 +229,6 @@ class Bounds:
             if key in seen:
                 continue
             seen.add(key)
-            for unknown in _elements_in(sums):
-                intervals[unknown] = loops[unknown] = None
             yield [
                 self._clip(self._covered(x, nest, intervals, loops), bound)
                 for x, bound in zip(sums, whole, strict=True)
@@ -241,9 +239,7 @@ class Bounds:
         an = self.an
         if let.value.dtype not in INDEX_TYPES:  # never an index itself, only part of one
             return None
-        value = an.linear(let.value)
-        unknown = dict.fromkeys(_elements_in([value]))
-        return interval_of(an, value, {**intervals, **unknown})
+        return _interval_of(an, an.linear(let.value), intervals)
 
     def _covered(
         self,
@@ -258,11 +254,11 @@ class Bounds:
         the index y * w + x is p again, and known exactly.
         """
         an = self.an
-        by_axis = interval_of(an, index, intervals)
+        by_axis = _interval_of(an, index, intervals)
         if len(index.terms) < 2:
             return by_axis
         in_loops = an.recombine(an.substitute(index, nest.values))
-        by_loop = interval_of(an, in_loops, relaxed)
+        by_loop = _interval_of(an, in_loops, relaxed)
         if by_axis is None or by_loop is None:
             return by_loop or by_axis
         gap, other = (an.recombine(last.minus(first)).high for first, last in (by_loop, by_axis))
@@ -332,10 +328,13 @@ class Bounds:
         return strides[::-1]
 
 
-def _elements_in(sums: Iterable[Linear]) -> set[Atom]:
-    """Return the elements of tensors that indices are made of: their values are not known here."""
-    inside = (v for x in sums for atom in x.terms for v in atom.variables)
-    return {atom for atom in inside if atom.kind == "other"}
+def _interval_of(
+    an: Analyzer, x: Linear, ranges: Mapping[Atom, Interval | None]
+) -> Interval | None:
+    """Return the interval of an index; elements of tensors in it may have any value."""
+    inside = (v for atom in x.terms for v in atom.variables)
+    unknown: dict[Atom, Interval | None] = {v: None for v in inside if v.kind == "other"}
+    return interval_of(an, x, {**ranges, **unknown} if unknown else ranges)
 
 
 def _thread_of(loop: LeafLoop, axis: IterVar, stage: Stage) -> str:
