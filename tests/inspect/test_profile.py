@@ -61,12 +61,12 @@ def test_slices_of_one_tensor_read_it_once():
 
 
 def test_winograds_own_multiply_adds():
-    """14x14 in 16 tiles of 4x4: 36 products for each, and two transforms by 12 and 10 steps."""
+    """14x14 in 16 tiles of 4x4: 36 products for each, and two transforms by 12 steps each."""
     x, w = relay.var("x", shape=(1, 2, 14, 14, 8)), relay.var("w", shape=(3, 6, 6, 2, 8, 16))
     conv = relay.nn.contrib_conv2d_winograd_nchwc(x, w, 1, "NCHW8c", "NCHW16c")
     cost = kernel_cost(relay.transform.InferType()(module_of(conv))["main"])
     assert cost.flops == 2 * 14 * 14 * 48 * 16 * 9
-    assert cost.work == 2 * 16 * (36 * 16 * 48 + 12 * 12 * 16 + 10 * 10 * 48)
+    assert cost.work == 2 * 16 * (36 * 16 * 48 + 12 * 12 * 16 + 10 * 12 * 48)
 
 
 def test_bytes_take_a_quarter_of_a_lane():

@@ -148,6 +148,7 @@ NO_FITS_OF_GPUS = {
     "lowering/one_writer.py": {
         "_POINTS": "a budget of compile time", "_SIZES": "tried for unknown ones",
     },
+    "backend.py": {"DEEPEST": "brackets that compilers take"},
     "limits.py": {"_PARAMETERS": "of a kernel, in every language"},
     "schedules/attention.py": {
         "_LANES": "a space", "_ROWS": "a space", "_MOST_HEADS": "blocks along y",

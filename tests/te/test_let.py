@@ -110,3 +110,30 @@ def test_a_computed_tensor_is_read_where_a_let_or_an_element_says(kind, inside):
     np.testing.assert_array_equal(got.numpy(), want)
     stored = {"affine": 1 if inside else 5, "clamped": 4}.get(kind, 7)
     assert f"allocate doubled: float32[{stored}]" in str(te.lower(plan, [a, i, x, made]))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("kind", ["element", "let", "clamped"])
+def test_a_computed_tensor_of_open_size_is_whole_where_its_index_is_not_known(kind, inside):
+    n = te.var("n")
+    a, i = te.placeholder((n,), "float32", "a"), te.placeholder((5,), "int32", "i")
+    doubled = te.compute((n,), lambda k: a[k] * 2.0, "doubled")
+    later = te.compute((5,), lambda k: i[k] + 1, "later")
+    whole = te.var("whole", "int32")
+    formula = {
+        "element": lambda k: doubled[(later[k] + k) % n],
+        "let": lambda k: tvm.tir.Let(whole, later[k] + k, doubled[whole % n]),
+        "clamped": lambda k: doubled[te.max(te.min(later[0] + k, n - 1), 0)],
+    }[kind]
+    made = te.compute((5,), formula, "made")
+    plan = te.create_schedule(made.op)
+    if inside:
+        plan[doubled].compute_at(plan[made], made.op.axis[0])
+    for size in (1, 4, 50):
+        x, by = np.arange(size, dtype="float32"), np.array([0, 7, 49, 3, 2], "int32")
+        index = (by + 1 + np.arange(5)) % size
+        if kind == "clamped":
+            index = np.clip(1 + np.arange(5), 0, size - 1)
+        got = tvm.nd.array(np.zeros(5, "float32"))
+        tvm.build(plan, [a, i, made], "llvm")(*map(tvm.nd.array, (x, by)), got)
+        np.testing.assert_array_equal(got.numpy(), 2 * x[index])

@@ -1,8 +1,10 @@
 """Fetching files, and archives of them; the server is one of this process."""
 
 import http.server
+import os
 import tarfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -105,3 +107,13 @@ def test_an_archive_cannot_leave_its_folder(tmp_path):
     (tmp_path / "no.tar").write_bytes(b"no archive")
     with pytest.raises(ToolchainError, match="cannot unpack"):
         tar.untar(tmp_path / "no.tar", tmp_path / "in")
+
+
+def test_a_pipe_gets_what_is_fetched_and_stays(server, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        download(f"{server}/a", pipe, overwrite=True)
+        assert read.result(timeout=60) == b"hello"
+    assert pipe.is_fifo()

@@ -157,3 +157,15 @@ def test_a_server_is_of_objects_that_other_programs_have(monkeypatch, tmp_path):
     assert [w for w in commands[before.index(child)] if w.endswith(".c")] == [
         str(native.CRT / "server" / "device_child_file.c")
     ]
+
+
+def test_what_is_no_file_is_written_to_and_stays(tmp_path):
+    """A device such as /dev/null, or a pipe, is not replaced by a file of its name."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        native.atomically(pipe, lambda made: made.write_bytes(b"a library"))
+        assert read.result(timeout=60) == b"a library"
+    assert pipe.is_fifo()
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]

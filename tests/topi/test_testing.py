@@ -145,3 +145,31 @@ def test_correlation_of_an_image_with_itself():
     np.testing.assert_allclose(made[:, 4], (x * x).mean(1), rtol=1e-5)
     moved = (x[:, :, :, :-1] * x[:, :, :, 1:]).mean(1)
     np.testing.assert_allclose(made[:, 5, :, :-1], moved, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after"), [((2, 1), (0, 3)), ((0, 0), (0, 0)), ((0, 3), (5, 0))]
+)
+def test_pools_over_one_two_and_three_axes(kind, ceil_mode, before, after):
+    """Windows that begin in the padding after the data count, as classic TVM has it."""
+    for counted in (True, False):
+        for pool, shape, layout in (
+            (topi.nn.pool1d, (1, 2, 11), "NCW"),
+            (topi.nn.pool2d, (1, 11, 10, 2), "NHWC"),
+            (topi.nn.pool3d, (1, 2, 5, 6, 7), "NCDHW"),
+        ):
+            axes = len(shape) - 2
+            first, last = (before * 2)[:axes], (after * 2)[:axes]
+            check(
+                lambda a, pool=pool, n=axes, edges=(*first, *last), layout=layout, c=counted: (
+                    topi.maximum(
+                        pool(a, [3] * n, [2] * n, [1] * n, edges, kind, ceil_mode, layout, c), 0.0
+                    )
+                ),
+                lambda a, n=axes, f=first, e=last, layout=layout, c=counted: np.maximum(
+                    testing.poolnd_python(a, [3] * n, [2] * n, [1] * n, f, e, kind, c, ceil_mode,
+                                          layout=layout), 0),
+                np.abs(given(*shape)), schedule=topi.generic.schedule_pool, rtol=1e-4,
+            )  # fmt: skip

@@ -98,15 +98,20 @@ def test_a_new_task_begins_with_what_others_have_shown(tmp_path, monkeypatch):
         mine.keep(list(scores))
     assert len(database.loops(LENGTH)) >= 60
     assert database.loops(LENGTH - 1) == []  # of another version
-    fresh = product(7, 64, 44)
-    again = Experience(Database(tmp_path / "t.sqlite")).of(fresh)
-    truth = scores_by_loops(fresh, again)
-    ranked = again.ranked(list(truth))
-    assert sorted(ranked, key=str) == sorted(truth, key=str)
-    order = [truth[c] for c in ranked]
-    half = len(order) // 2
-    assert math.fsum(order[:half]) / half < 0.97 * math.fsum(order) / len(order)
-    assert truth[ranked[0]] <= sorted(order)[len(order) // 4]
+    firsts = []
+    for shape in ((7, 64, 44), (9, 48, 40), (6, 50, 44), (12, 30, 60), (4, 64, 36), (10, 25, 52)):
+        fresh = product(*shape)
+        again = Experience(Database(tmp_path / "t.sqlite")).of(fresh)
+        truth = scores_by_loops(fresh, again)
+        ranked = again.ranked(list(truth))
+        assert sorted(ranked, key=str) == sorted(truth, key=str)
+        order = [truth[c] for c in ranked]
+        half = len(order) // 2
+        assert math.fsum(order[:half]) / half < 0.8 * math.fsum(order) / len(order)
+        firsts.append(order[0] / sorted(order)[len(order) // 4])
+    # The first is of the best quarter, but where many of those are within a tenth of the default.
+    assert sum(first <= 1 for first in firsts) >= 5
+    assert max(firsts) < 1.1
 
 
 def test_before_enough_is_known_the_order_stays(tmp_path):

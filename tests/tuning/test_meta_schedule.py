@@ -6,6 +6,7 @@ import pytest
 import slipway as tvm
 from slipway import meta_schedule as ms
 from slipway import relay
+from slipway.tuning.search import FINALISTS
 
 
 def model():
@@ -100,7 +101,8 @@ def test_extracted_tasks_are_searched_by_themselves(tmp_path):
         num_trials_per_iter=4, builder=ms.builder.LocalBuilder(),
         runner=ms.runner.LocalRunner(evaluator_config=evaluator),
     )  # fmt: skip
-    assert len(database) == 4
+    # Four trials; what is faster than the default by noise fights it in a duel, a record more.
+    assert 4 <= len(database) <= 4 + FINALISTS
     paths = folder / "database_workload.json", folder / "database_tuning_record.json"
     again = ms.database.JSONDatabase(*paths, allow_missing=False)
     assert ms.relay_integration.compile_relay(again, model(), "llvm", params)

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 Interval = tuple[Linear, Linear]
 
 
-def interval_of(an: Analyzer, x: Linear, ranges: Mapping[Atom, Interval]) -> Interval | None:
-    """Return inclusive ends of `x` while the atoms in `ranges` run; None when unbounded."""
+def interval_of(an: Analyzer, x: Linear, ranges: Mapping[Atom, Interval | None]) -> Interval | None:
+    """Return inclusive ends of `x` while the atoms in `ranges` run; None when unbounded.
+
+    An atom whose range is None takes any value that its own bounds allow.
+    """
     fixed: dict[Atom, int] = {}
     low = high = None
     for atom, k in x.terms.items():
@@ -40,7 +43,7 @@ def interval_of(an: Analyzer, x: Linear, ranges: Mapping[Atom, Interval]) -> Int
 
 
 def _interval_of_atom(
-    an: Analyzer, atom: Atom, ranges: Mapping[Atom, Interval], dtype: str
+    an: Analyzer, atom: Atom, ranges: Mapping[Atom, Interval | None], dtype: str
 ) -> Interval | None:
     if atom.kind == "div":
         assert atom.arg is not None

@@ -7,7 +7,7 @@ The region becomes the range of the stage's axes and the shape of its storage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
@@ -215,10 +215,11 @@ class Bounds:
             yield from scan_reads(self, op, tensor, whole, relaxed)
             return
         nest = self.nests[op]
-        intervals = nest.axis_intervals(relaxed)
+        intervals: dict[Atom, Interval | None] = {**nest.axis_intervals(relaxed)}
+        loops: dict[Atom, Interval | None] = {**relaxed}
         for let in self.lets[op]:
             intervals[an.var_atom(let.var)] = self._values_of(let, intervals)
-        relaxed = {**intervals, **relaxed} if self.lets[op] else relaxed
+            loops[an.var_atom(let.var)] = intervals[an.var_atom(let.var)]
         seen = set()
         for load in self.loads[op]:
             if load.producer is not tensor:
@@ -228,42 +229,24 @@ class Bounds:
             if key in seen:
                 continue
             seen.add(key)
-            for unknown in self._elements_in(sums):
-                relaxed = {**relaxed, unknown: self._limits(unknown)}
-                intervals[unknown] = relaxed[unknown]
             yield [
-                self._clip(self._covered(x, nest, intervals, relaxed), bound)
+                self._clip(self._covered(x, nest, intervals, loops), bound)
                 for x, bound in zip(sums, whole, strict=True)
             ]
 
-    def _values_of(self, let: E.Let, intervals: dict[Atom, Interval]) -> Interval:
+    def _values_of(self, let: E.Let, intervals: Mapping[Atom, Interval | None]) -> Interval | None:
         """What a Let's variable may be: it is known inside its expression alone, not in bounds."""
         an = self.an
         if let.value.dtype not in INDEX_TYPES:  # never an index itself, only part of one
-            return an.constant(0), an.constant(0)
-        value = an.linear(let.value)
-        unknown = {atom: self._limits(atom) for atom in self._elements_in([value])}
-        return interval_of(an, value, {**intervals, **unknown}) or self._limits(value)
-
-    @staticmethod
-    def _elements_in(sums: Iterable[Linear]) -> set[Atom]:
-        """The elements of tensors that indices are made of: their values are not known here."""
-        inside = (v for x in sums for atom in x.terms for v in atom.variables)
-        return {atom for atom in inside if atom.kind == "other"}
-
-    def _limits(self, x: Atom | Linear) -> Interval:
-        """The constant bounds of an integer: what is known of it, or those of its dtype."""
-        an, dtype = self.an, x.dtype if isinstance(x, Linear) else x.expr.dtype
-        limit = 1 << (31 if dtype == "int32" else 63)
-        low, high = int(max(x.low, -limit)), int(min(x.high, limit - 1))
-        return an.constant(low, dtype), an.constant(high, dtype)
+            return None
+        return _interval_of(an, an.linear(let.value), intervals)
 
     def _covered(
         self,
         index: Linear,
         nest: LoopNest,
-        intervals: dict[Atom, Interval],
-        relaxed: dict[Atom, Interval],
+        intervals: Mapping[Atom, Interval | None],
+        relaxed: Mapping[Atom, Interval | None],
     ) -> Interval | None:
         """What an index covers: axis by axis, or, if that is tighter, in terms of the loops.
 
@@ -271,11 +254,11 @@ class Bounds:
         the index y * w + x is p again, and known exactly.
         """
         an = self.an
-        by_axis = interval_of(an, index, intervals)
+        by_axis = _interval_of(an, index, intervals)
         if len(index.terms) < 2:
             return by_axis
         in_loops = an.recombine(an.substitute(index, nest.values))
-        by_loop = interval_of(an, in_loops, relaxed)
+        by_loop = _interval_of(an, in_loops, relaxed)
         if by_axis is None or by_loop is None:
             return by_loop or by_axis
         gap, other = (an.recombine(last.minus(first)).high for first, last in (by_loop, by_axis))
@@ -343,6 +326,15 @@ class Bounds:
             strides.append(step)
             step = ops.mul(step, extent)
         return strides[::-1]
+
+
+def _interval_of(
+    an: Analyzer, x: Linear, ranges: Mapping[Atom, Interval | None]
+) -> Interval | None:
+    """Return the interval of an index; elements of tensors in it may have any value."""
+    inside = (v for atom in x.terms for v in atom.variables)
+    unknown: dict[Atom, Interval | None] = {v: None for v in inside if v.kind == "other"}
+    return interval_of(an, x, {**ranges, **unknown} if unknown else ranges)
 
 
 def _thread_of(loop: LeafLoop, axis: IterVar, stage: Stage) -> str:

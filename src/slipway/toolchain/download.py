@@ -60,7 +60,11 @@ def _fetch(url: str, target: Path) -> None:
                 raise DownloadError(
                     f"{url} ended after {out.tell()} of {expected} bytes: try again"
                 )
-        Path(name).replace(target)
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            shutil.copyfile(name, target)  # a device or a pipe stays what it is
+            Path(name).unlink()
+        else:
+            Path(name).replace(target)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, DownloadError) or not isinstance(error, OSError):

@@ -285,7 +285,10 @@ def atomically(out: Path, build: Callable[[Path], object]) -> None:
         with scratch(".build-", out.parent) as folder:
             made = Path(folder) / out.name
             build(made)
-            made.replace(out)
+            if out.exists() and not (out.is_file() or out.is_dir()):
+                shutil.copyfile(made, out)  # a device or a pipe stays what it is
+            else:
+                made.replace(out)
     except OSError as error:
         if error.filename is None or ".build-" in f"{error.filename} {error.filename2}":
             error.filename, error.filename2 = str(out), None  # the one that the caller knows

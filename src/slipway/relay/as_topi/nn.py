@@ -36,7 +36,7 @@ __all__ = [
     "deformable_conv2d_nchw", "deformable_conv2d_nhwc", "depth_to_space",
     "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
     "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_transpose_nchw", "layout_transform",
-    "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "simulated_dequantize",
+    "lrn", "mirror_pad", "nll_loss", "simulated_dequantize",
     "simulated_quantize", "space_to_batch_nd", "space_to_depth", "upsampling", "upsampling3d",
 ]  # fmt: skip
 
@@ -186,50 +186,3 @@ def adaptive_pool3d(
     """Return `output_size` means ("avg") or maxima ("max") of a volume."""
     sizes = tuple(as_many(output_size, 3))
     return _over(f"adaptive_{pool_type}_pool3d")(data, sizes, layout=layout)
-
-
-def _pool(
-    count: int, data: Any, kernel: Any, stride: Any, dilation: Any, padding: Extents | str,
-    pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool,
-) -> Any:  # fmt: skip
-    more = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
-    return _over(f"{pool_type}_pool{count}d")(
-        data, as_many(kernel, count), as_many(stride, count), as_many(dilation, count), padding,
-        layout=layout, ceil_mode=ceil_mode, **more,
-    )  # fmt: skip
-
-
-def pool1d(
-    data: Tensor,
-    kernel: Extents,
-    stride: Extents,
-    dilation: Extents,
-    padding: Extents | str,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCW",
-    count_include_pad: bool = True,
-) -> Any:
-    """Pool sequences by their maximum ("max") or by their mean ("avg")."""
-    return _pool(
-        1, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
-        count_include_pad,
-    )  # fmt: skip
-
-
-def pool3d(
-    data: Tensor,
-    kernel: Extents,
-    stride: Extents,
-    dilation: Extents,
-    padding: Extents | str,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCDHW",
-    count_include_pad: bool = True,
-) -> Any:
-    """Pool volumes by their maximum ("max") or by their mean ("avg")."""
-    return _pool(
-        3, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
-        count_include_pad,
-    )  # fmt: skip

@@ -47,7 +47,14 @@ from slipway.topi.nn.depthwise import (
 )
 from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, matmul, softmax
 from slipway.topi.nn.padding import dilate, pad
-from slipway.topi.nn.pooling import adaptive_pool, global_pool, pool, pool2d
+from slipway.topi.nn.pooling import (
+    adaptive_pool,
+    global_pool,
+    pool,
+    pool1d,
+    pool2d,
+    pool3d,
+)
 from slipway.topi.nn.pooling_gradient import pool_grad
 from slipway.topi.nn.utils import get_pad_tuple, get_pad_tuple3d
 from slipway.topi.nn.winograd import (
@@ -102,7 +109,9 @@ __all__ = [
     "matmul",
     "pad",
     "pool",
+    "pool1d",
     "pool2d",
+    "pool3d",
     "pool_grad",
     "prelu",
     "relu",

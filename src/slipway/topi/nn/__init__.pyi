@@ -23,8 +23,6 @@ from slipway.relay.as_topi.nn import layout_transform as layout_transform
 from slipway.relay.as_topi.nn import lrn as lrn
 from slipway.relay.as_topi.nn import mirror_pad as mirror_pad
 from slipway.relay.as_topi.nn import nll_loss as nll_loss
-from slipway.relay.as_topi.nn import pool1d as pool1d
-from slipway.relay.as_topi.nn import pool3d as pool3d
 from slipway.relay.as_topi.nn import simulated_dequantize as simulated_dequantize
 from slipway.relay.as_topi.nn import simulated_quantize as simulated_quantize
 from slipway.relay.as_topi.nn import space_to_batch_nd as space_to_batch_nd
@@ -71,7 +69,9 @@ from slipway.topi.nn.padding import pad as pad
 from slipway.topi.nn.pooling import adaptive_pool as adaptive_pool
 from slipway.topi.nn.pooling import global_pool as global_pool
 from slipway.topi.nn.pooling import pool as pool
+from slipway.topi.nn.pooling import pool1d as pool1d
 from slipway.topi.nn.pooling import pool2d as pool2d
+from slipway.topi.nn.pooling import pool3d as pool3d
 from slipway.topi.nn.pooling_gradient import pool_grad as pool_grad
 from slipway.topi.nn.utils import get_pad_tuple as get_pad_tuple
 from slipway.topi.nn.utils import get_pad_tuple3d as get_pad_tuple3d

@@ -9,6 +9,7 @@ from slipway.ir import ops
 from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
+from slipway.topi.nn.windows import PoolWindows, spread
 from slipway.topi.tag import ELEMWISE
 from slipway.topi.utils import get_const_int
 
@@ -16,7 +17,20 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, ShapeLike
 
 
-from slipway.topi.nn.windows import PoolWindows, spread
+def pool1d(
+    data: Tensor,
+    kernel: ShapeLike,
+    stride: ShapeLike,
+    dilation: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    pool_type: str = "max",
+    ceil_mode: bool = False,
+    layout: str = "NCW",
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return what `pool2d` does, over W."""
+    return _pool("W", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
+                 count_include_pad)  # fmt: skip
 
 
 def pool2d(
@@ -35,21 +49,46 @@ def pool2d(
     Padding counts in the mean unless `count_include_pad` is false.  `ceil_mode` adds the windows
     that reach over the end.
     """
+    return _pool("HW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
+                 count_include_pad)  # fmt: skip
+
+
+def pool3d(
+    data: Tensor,
+    kernel: ShapeLike,
+    stride: ShapeLike,
+    dilation: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    pool_type: str = "max",
+    ceil_mode: bool = False,
+    layout: str = "NCDHW",
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return what `pool2d` does, over D, H and W."""
+    return _pool("DHW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
+                 count_include_pad)  # fmt: skip
+
+
+def _pool(
+    over: str, data: Tensor, kernel: ShapeLike, stride: ShapeLike, dilation: ShapeLike,
+    padding: ShapeLike, pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool,
+) -> Tensor:  # fmt: skip
+    name = f"pool{len(over)}d"
     if pool_type not in ("max", "avg"):
         raise InvalidShapeError(f"pool_type is 'max' or 'avg', not {pool_type!r}")
-    lay = PoolWindows.on(data, kernel, stride, dilation, padding, ceil_mode, layout, "pool2d")
+    lay = PoolWindows.on(data, kernel, stride, dilation, padding, ceil_mode, layout, name, over)
     after = [last + (step - 1 if ceil_mode else 0)
              for last, step in zip(lay.last, lay.steps, strict=True)]  # fmt: skip
     largest = pool_type == "max"
     x = lay.padded(data, after, ops.lowest(data.dtype) if largest else 0)
-    over = [R.reduce_axis((0, n), name) for n, name in zip(lay.sizes, ("ry", "rx"), strict=True)]
+    taps = [R.reduce_axis((0, n), f"r{c.lower()}") for n, c in zip(lay.sizes, over, strict=True)]
     reducer = R.max if largest else R.sum
 
     def element(*i: PrimExpr) -> Any:
-        return reducer(x(*lay.positions(i, [k.var for k in over])), axis=over)
+        return reducer(x(*lay.positions(i, [k.var for k in taps])), axis=taps)
 
     shape = lay.of(data.shape)
-    found = compute(shape, element, "pool2d", f"pool_{pool_type}" if largest else "pool_sum")
+    found = compute(shape, element, name, f"pool_{pool_type}" if largest else "pool_sum")
     if largest:
         return found  # type: ignore[no-any-return]
 
@@ -59,7 +98,7 @@ def pool2d(
             count = ops.mul(count, lay.counted(n, i[axis], count_include_pad))
         return ops.div(found(*i), ops.cast(count, data.dtype))
 
-    return compute(shape, mean, "pool2d_mean", ELEMWISE)  # type: ignore[no-any-return]
+    return compute(shape, mean, f"{name}_mean", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def pool(

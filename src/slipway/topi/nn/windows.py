@@ -56,10 +56,10 @@ def windows(extent: PrimExprLike, window: int, stride: int, ceil_mode: bool = Fa
 
 @dataclass(frozen=True)
 class PoolWindows:
-    """How the windows of a pool over H and W lie: a number of each field for each of the two.
+    """How the windows of a pool lie: a number of each field for each spatial axis.
 
-    `axes` are the axes of H and W, `extents` the data's, `counts` how many windows there are, and
-    `first` and `last` the padding before and after.
+    `axes` are those axes, H and W say, `extents` the data's, `counts` how many windows there are,
+    and `first` and `last` the padding before and after.
     """
 
     axes: tuple[int, ...]
@@ -74,20 +74,20 @@ class PoolWindows:
     @classmethod
     def on(
         cls, data: Tensor, kernel: ShapeLike, stride: ShapeLike, dilation: ShapeLike,
-        padding: ShapeLike, ceil_mode: bool, layout: str, name: str,
+        padding: ShapeLike, ceil_mode: bool, layout: str, name: str, over: str = "HW",
     ) -> PoolWindows:  # fmt: skip
         """Return those of a pool's arguments; an error is told as one of the function `name`."""
-        if len(layout) != data.ndim or not {"H", "W"} <= set(layout):
+        if len(layout) != data.ndim or not set(over) <= set(layout):
             raise InvalidShapeError(f"{name} of {data.shape} in layout {layout!r}")
-        axes = [layout.index(c) for c in "HW"]
-        sizes, steps = spread(kernel, 2, "kernel"), spread(stride, 2, "stride")
-        gaps = spread(dilation, 2, "dilation")
+        axes = [layout.index(c) for c in over]
+        sizes, steps = spread(kernel, len(over), "kernel"), spread(stride, len(over), "stride")
+        gaps = spread(dilation, len(over), "dilation")
         reach = [(n - 1) * gap + 1 for n, gap in zip(sizes, gaps, strict=True)]
         first, last = sides(padding, reach)
         extents = [data.shape[axis] for axis in axes]
         counts = [
             windows(ops.add(extents[n], first[n] + last[n]), reach[n], steps[n], ceil_mode)
-            for n in (0, 1)
+            for n in range(len(over))
         ]
         fields = (axes, extents, sizes, steps, gaps, first, last, counts)
         return cls(*(tuple(field) for field in fields))
@@ -114,7 +114,7 @@ class PoolWindows:
         return position
 
     def counted(self, n: int, index: PrimExpr, count_include_pad: bool) -> Any:
-        """Return by how many elements along H (0) or W (1) the mean of a window divides."""
+        """Return by how many elements along spatial axis `n` the mean of a window divides."""
         low, high = 0, self.extents[n]
         if count_include_pad:
             low, high = -self.first[n], ops.add(high, self.last[n])

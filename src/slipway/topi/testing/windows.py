@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway.errors import InvalidShapeError
 from slipway.relay import nn
+from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.topi.nn.windows import sides, spread
 from slipway.topi.testing.by_operator import reference
 
@@ -169,17 +170,40 @@ def poolnd_python(
 
     Where a window lies in the padding alone, both are 0.
     """
-    dimensions = len(kernel)
-    layout = layout or "NC" + "DHW"[3 - dimensions :]
-    counted = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
-    made = reference(
-        _pool(pool_type, dimensions), np_data.astype(dtype), pool_size=tuple(kernel),
-        strides=tuple(strides), dilation=tuple(dilation),
-        padding=(*padding_before, *padding_after), ceil_mode=ceil_mode, layout=layout, **counted,
-    )  # fmt: skip
-    if pool_type == "max" and made.dtype.kind == "f":
-        made[made <= np.finfo(made.dtype).min] = 0  # a window of padding alone
-    return made
+    count = len(kernel)
+    order = [(layout or "NC" + SPATIAL[count]).index(axis) for axis in "NC" + SPATIAL[count]]
+    data = np.transpose(np_data, order).astype(dtype)
+    reach = [(k - 1) * step + 1 for k, step in zip(kernel, dilation, strict=True)]
+    edges = list(zip(padding_before, padding_after, strict=True))
+    shape = []
+    for extent, need, step, (first, last) in zip(
+        data.shape[2:], reach, strides, edges, strict=True
+    ):
+        room = extent + first + last - need
+        shape.append((-(-room // step) if ceil_mode else room // step) + 1)
+    more = [(first, last + max(0, (n - 1) * step + need - extent - first - last))
+            for (first, last), n, step, need, extent
+            in zip(edges, shape, strides, reach, data.shape[2:], strict=True)]  # fmt: skip
+    padded = np.pad(data, [(0, 0), (0, 0), *more])
+    inside = np.pad(np.ones(data.shape[2:], bool), more)
+    counted = np.pad(np.pad(np.ones(data.shape[2:], bool), edges, constant_values=True),
+                     [(0, m - e) for (_, m), (_, e) in zip(more, edges, strict=True)])  # fmt: skip
+    made = np.zeros((*data.shape[:2], *shape), dtype)
+    for at in np.ndindex(*shape):
+        window = tuple(
+            slice(i * step, i * step + need, wide)
+            for i, step, need, wide in zip(at, strides, reach, dilation, strict=True)
+        )
+        valid = inside[window]
+        values = padded[(slice(None), slice(None), *window)]
+        if not valid.any():
+            continue
+        if pool_type == "max":
+            made[(..., *at)] = values[..., valid].max(-1)
+        else:
+            number = (counted if count_include_pad else inside)[window].sum()
+            made[(..., *at)] = values[..., valid].sum(-1) / number
+    return np.transpose(made, np.argsort(order))
 
 
 def pool_grad_nchw(

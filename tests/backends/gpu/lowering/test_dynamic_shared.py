@@ -84,16 +84,37 @@ def test_elsewhere_its_size_is_constant(kind):
         built(*mirrored(te.var("n")), target)
 
 
-def test_a_size_that_the_kernel_finds_is_refused():
+def test_rows_that_are_read_where_another_tensor_says(giving_device):
+    """What that holds is not known outside: each block holds its whole row."""
     n, m = te.var("n"), te.placeholder((3,), "int32", name="m")
     a = te.placeholder((3, n), name="A")
-    with pytest.raises(tvm.errors.SlipwayError):
-        b = te.compute((3, n), lambda i, j: a[i, m[i] - j], name="B")
-        s = te.create_schedule(b.op)
-        held = s.cache_read(a, "shared.dyn", [b])
-        s[b].bind(b.op.axis[0], axis("blockIdx.x"))
-        s[held].compute_at(s[b], b.op.axis[0])
-        built(s, [a, m, b])
+    b = te.compute((3, n), lambda i, j: a[i, (m[i] + j) % n], name="B")
+    s = te.create_schedule(b.op)
+    held = s.cache_read(a, "shared.dyn", [b])
+    s[b].bind(b.op.axis[0], axis("blockIdx.x"))
+    s[held].compute_at(s[b], b.op.axis[0])
+    for tensor in (held, b):
+        _, thread = s[tensor].split(s[tensor].op.axis[1], factor=32)
+        s[tensor].bind(thread, axis("threadIdx.x"))
+    x, by = random(3, 50), np.array([0, 7, 49], "int32")
+    want = np.stack([np.roll(row, -shift) for row, shift in zip(x, by, strict=True)])
+    function = built(s, [a, m, b])
+    np.testing.assert_array_equal(run(function, giving_device, (x, by), (3, 50)), want)
+
+
+def test_a_size_that_the_kernel_finds_is_refused():
+    def body(ins, outs):
+        builder = tvm.tir.ir_builder.create()
+        block = axis("blockIdx.x")
+        builder.scope_attr(block, "thread_extent", 3)
+        held = builder.allocate("float32", (block.var + 1,), "held", scope="shared.dyn")
+        held[block.var] = 1.0
+        builder.buffer_ptr(outs[0])[block.var] = held[block.var]
+        return builder.get()
+
+    out = te.extern((3,), [], body, name="out", dtype="float32")
+    with pytest.raises(CodegenError, match=r"'shared.dyn' it takes depends on .* before it runs"):
+        tvm.build(te.create_schedule(out.op), [out], Target("opencl", host="llvm"))
 
 
 def test_panels_of_several_steps_are_fetched_ahead_into_it(simulators, monkeypatch):

@@ -476,14 +476,13 @@ int slw_packed_device_empty(void *handle, const TVMFFIAny *args, int32_t num_arg
   slw_error_clear();
   status = slw_tensor_alloc(shape, num_args - 5, dtype, device, &tensor);
   if (status != SLW_OK) {
-    return (slw_error_message()[0] != '\0')
-               ? -1
-               : slw_error_setf("DeviceError",
-                                "no tensor of that shape can be made on a device: %s",
-                                (status == SLW_ERROR_ARGUMENT)
-                                    ? "a size is negative, there are more bytes than an address counts, or its "
-                                      "kind of device is none of this runtime"
-                                    : slw_status_text(status));
+    if (slw_error_message()[0] == '\0') {
+      slw_error_set("DeviceError",
+                    "no tensor of that shape can be made on a device: a size is negative, there are more "
+                    "bytes than an address counts or than memory is free, or its kind of device is none "
+                    "of this runtime");
+    }
+    return -1;
   }
   memset(result, 0, sizeof *result);
   result->type_index = kTVMFFITensor;
