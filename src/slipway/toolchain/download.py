@@ -61,7 +61,7 @@ def _fetch(url: str, target: Path) -> None:
                     f"{url} ended after {out.tell()} of {expected} bytes: try again"
                 )
         if target.exists() and not (target.is_file() or target.is_dir()):
-            shutil.copyfile(name, target)  # a device or a pipe stays what it is
+            target.write_bytes(Path(name).read_bytes())  # a device or a pipe stays what it is
             Path(name).unlink()
         else:
             Path(name).replace(target)

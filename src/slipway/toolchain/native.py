@@ -286,7 +286,7 @@ def atomically(out: Path, build: Callable[[Path], object]) -> None:
             made = Path(folder) / out.name
             build(made)
             if out.exists() and not (out.is_file() or out.is_dir()):
-                shutil.copyfile(made, out)  # a device or a pipe stays what it is
+                out.write_bytes(made.read_bytes())  # a device or a pipe stays what it is
             else:
                 made.replace(out)
     except OSError as error:

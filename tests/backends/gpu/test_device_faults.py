@@ -168,6 +168,7 @@ def test_a_driver_without_devices_says_who_may_know_more(kind, environment):
 FILLED = """
 import resource
 import numpy as np
+import numpy.testing
 import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
