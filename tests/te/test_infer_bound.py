@@ -130,8 +130,8 @@ def test_what_lies_beyond_a_limit_is_not_computed():
     assert block.var.name in str(guard.condition)
 
 
-# Random indices of a computed tensor: of loops, lets and elements of other tensors, open sizes.  The
-# tensor is computed at the root, inside a loop of its reader, or in threads.
+# Random indices of a computed tensor: of loops, lets and elements of other tensors, open sizes.
+# The tensor is computed at the root, inside a loop of its reader, or in threads.
 LEAVES = ("loop", "element", "first", "number")
 NODES = (*LEAVES, "given", "add", "sub", "min", "max", "times", "div", "mod", "select", "let")
 
