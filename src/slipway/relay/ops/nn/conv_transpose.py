@@ -248,7 +248,10 @@ def _register(count: int) -> OpDefinition:
             None if channels is None else int(channels),
             None if kernel_size is None else as_tuple(kernel_size, count, "kernel_size"),
         )
-        return _ordered("out_layout", definition(data, weight, attrs=attrs), plain, data_layout)
+        made: Call = _ordered(
+            "out_layout", definition(data, weight, attrs=attrs), plain, data_layout
+        )
+        return made
 
     make.__name__, make.__doc__ = f"conv{count}d_transpose", definition.doc
     ones, twos = (1,) * count, (2,) * count
