@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import DownloadError
-from slipway.toolchain.tempdir import unwound
+from slipway.toolchain.tempdir import name_finished, unwound
 
 TIMEOUT_S = 60
 
@@ -60,11 +60,7 @@ def _fetch(url: str, target: Path) -> None:
                 raise DownloadError(
                     f"{url} ended after {out.tell()} of {expected} bytes: try again"
                 )
-        if target.exists() and not (target.is_file() or target.is_dir()):
-            target.write_bytes(Path(name).read_bytes())  # a device or a pipe stays what it is
-            Path(name).unlink()
-        else:
-            Path(name).replace(target)
+        name_finished(Path(name), target)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, DownloadError) or not isinstance(error, OSError):

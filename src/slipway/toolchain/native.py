@@ -22,7 +22,7 @@ from pathlib import Path
 
 from slipway.errors import ToolchainError, with_words
 from slipway.toolchain import musl, waiting, zig
-from slipway.toolchain.tempdir import lasting, scratch
+from slipway.toolchain.tempdir import lasting, name_finished, scratch
 
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
@@ -285,10 +285,7 @@ def atomically(out: Path, build: Callable[[Path], object]) -> None:
         with scratch(".build-", out.parent) as folder:
             made = Path(folder) / out.name
             build(made)
-            if out.exists() and not (out.is_file() or out.is_dir()):
-                out.write_bytes(made.read_bytes())  # a device or a pipe stays what it is
-            else:
-                made.replace(out)
+            name_finished(made, out)
     except OSError as error:
         if error.filename is None or ".build-" in f"{error.filename} {error.filename2}":
             error.filename, error.filename2 = str(out), None  # the one that the caller knows

@@ -192,3 +192,12 @@ def tempdir(
     With `keep_for_debug` nothing removes it.
     """
     return TempDirectory(custom_path, keep_for_debug)
+
+
+def name_finished(made: Path, out: Path) -> None:
+    """Give a finished file the name `out`; a device or pipe of that name is written to, and stays."""
+    if out.exists() and not (out.is_file() or out.is_dir()):
+        out.write_bytes(made.read_bytes())
+        made.unlink()
+    else:
+        made.replace(out)

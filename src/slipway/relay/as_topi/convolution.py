@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from slipway.te.tensor import Tensor
 
 
-def _over(name: str) -> Any:
+def over_nn(name: str) -> Any:
+    """Return an operator of relay.nn over te tensors."""
     return over_tensors(op_registry.make(f"nn.{name}"))
 
 
@@ -26,7 +27,7 @@ def _transposed(
     output_padding: Any, groups: int = 1,
 ) -> Any:  # fmt: skip
     edges = _edges(padding, kernel.shape[2:])
-    return _over(f"conv{count}d_transpose")(
+    return over_nn(f"conv{count}d_transpose")(
         data, kernel, strides=as_many(strides, count), padding=edges, groups=groups,
         output_padding=as_many(output_padding, count), out_dtype=out_dtype or "",
     )  # fmt: skip
@@ -52,7 +53,7 @@ def conv1d_transpose_ncw(
     stride: Extents,
     padding: Extents | str,
     out_dtype: str | None,
-    output_padding: Extents | str,
+    output_padding: Extents,
 ) -> Any:
     """Convolve sequences transposed; the kernel is (I, O, KW)."""
     return _transposed(1, data, kernel, stride, padding, out_dtype, output_padding)
@@ -64,7 +65,7 @@ def conv2d_transpose_nchw(
     strides: Extents,
     padding: Extents | str,
     out_dtype: str | None,
-    output_padding: Extents | str,
+    output_padding: Extents,
 ) -> Any:
     """Convolve images transposed; the kernel is (I, O, KH, KW)."""
     return _transposed(2, Input, Filter, strides, padding, out_dtype, output_padding)
@@ -72,7 +73,7 @@ def conv2d_transpose_nchw(
 
 def group_conv2d_transpose_nchw(
     data: Tensor, kernel: Tensor, stride: Extents, padding: Extents | str, out_dtype: str | None,
-    output_padding: Extents | str, groups: int,
+    output_padding: Extents, groups: int,
 ) -> Any:  # fmt: skip
     """Convolve images transposed, in groups of channels."""
     return _transposed(2, data, kernel, stride, padding, out_dtype, output_padding, groups)
@@ -84,7 +85,7 @@ def conv3d_transpose_ncdhw(
     strides: Extents,
     padding: Extents | str,
     out_dtype: str | None,
-    output_padding: Extents | str,
+    output_padding: Extents,
 ) -> Any:
     """Convolve volumes transposed; the kernel is (I, O, KD, KH, KW)."""
     return _transposed(3, Input, Filter, strides, padding, out_dtype, output_padding)
@@ -101,7 +102,9 @@ def group_conv1d_ncw(
 ) -> Any:
     """Convolve sequences in groups of channels."""
     pads = _edges(padding, kernel.shape[2:], dilation)
-    return _over("conv1d")(data, kernel, strides, pads, dilation, groups, out_dtype=out_dtype or "")
+    return over_nn("conv1d")(
+        data, kernel, strides, pads, dilation, groups, out_dtype=out_dtype or ""
+    )
 
 
 def group_conv1d_nwc(
@@ -115,7 +118,7 @@ def group_conv1d_nwc(
 ) -> Any:
     """Convolve sequences with the channels last in groups."""
     pads = _edges(padding, kernel.shape[:1], dilation)
-    return _over("conv1d")(
+    return over_nn("conv1d")(
         data, kernel, strides, pads, dilation, groups, data_layout="NWC", kernel_layout="WIO",
         out_dtype=out_dtype or "",
     )  # fmt: skip
@@ -133,7 +136,7 @@ def conv2d_NCHWc(
 ) -> Any:
     """Convolve images in blocks of channels; the kernel is OIHW in blocks of both, (…, i, o)."""
     edges = _edges(padding, kernel.shape[2:4], dilation)
-    return _over("contrib_conv2d_nchwc")(
+    return over_nn("contrib_conv2d_nchwc")(
         data, kernel, stride, edges, dilation, data_layout=layout, out_layout=out_layout,
         kernel_layout=f"OIHW{kernel.shape[4]}i{kernel.shape[5]}o", out_dtype=out_dtype,
     )  # fmt: skip
@@ -180,7 +183,7 @@ def depthwise_conv2d_NCHWc(
     """Convolve each channel by itself, in blocks; the kernel is (O, 1, KH, KW, 1, o)."""
     channels = get_const_int(Filter.shape[0]) * get_const_int(Filter.shape[5])
     edges = _edges(padding, Filter.shape[2:4], dilation)
-    return _over("contrib_depthwise_conv2d_nchwc")(
+    return over_nn("contrib_depthwise_conv2d_nchwc")(
         Input, Filter, stride, edges, dilation, channels, data_layout=in_layout,
         kernel_layout=f"OIHW1i{Filter.shape[5]}o", out_layout=out_layout,
         out_dtype=out_dtype or "",

@@ -19,6 +19,7 @@ from slipway.relay.as_topi.convolution import (
     group_conv1d_ncw,
     group_conv1d_nwc,
     group_conv2d_transpose_nchw,
+    over_nn,
 )
 from slipway.relay.ops.image import resize
 from slipway.relay.ops.nn import loss, space, spread
@@ -44,16 +45,12 @@ SQNN_DTYPE_TO_CODE = dict(simulated.CODES)
 SQNN_CODE_TO_DTYPE = {code: name for name, code in simulated.CODES.items()}
 
 
-def _over(name: str) -> Any:
-    return over_tensors(op_registry.make(f"nn.{name}"))
-
-
 def correlation_nchw(
     data1: Tensor, data2: Tensor, kernel_size: int, max_displacement: int, stride1: int,
     stride2: int, padding: Extents | str, is_multiply: bool,
 ) -> Any:  # fmt: skip
     """Return how alike patches of two images are, for each displacement."""
-    return _over("correlation")(
+    return over_nn("correlation")(
         data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply
     )
 
@@ -146,7 +143,7 @@ def lrn(
     bias: float = 2,
 ) -> Any:  # fmt: skip
     """Divide by the energy of neighbouring channels."""
-    return _over("lrn")(data, size, axis, bias, alpha, beta)
+    return over_nn("lrn")(data, size, axis, bias, alpha, beta)
 
 
 def layout_transform(tensor: Any, current_layout: str, desired_layout: str) -> Any:
@@ -185,4 +182,4 @@ def adaptive_pool3d(
 ) -> Any:
     """Return `output_size` means ("avg") or maxima ("max") of a volume."""
     sizes = tuple(as_many(output_size, 3))
-    return _over(f"adaptive_{pool_type}_pool3d")(data, sizes, layout=layout)
+    return over_nn(f"adaptive_{pool_type}_pool3d")(data, sizes, layout=layout)
