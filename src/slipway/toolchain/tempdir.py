@@ -195,7 +195,7 @@ def tempdir(
 
 
 def name_finished(made: Path, out: Path) -> None:
-    """Give a finished file the name `out`; a device or pipe of that name is written to, and stays."""
+    """Give a finished file the name `out`; a device or a pipe of that name is written to."""
     if out.exists() and not (out.is_file() or out.is_dir()):
         out.write_bytes(made.read_bytes())
         made.unlink()
