@@ -178,9 +178,8 @@ def _read(path: Path) -> Board:
 
 def _need_known(path: Path, what: str, value: str, known: Collection[str]) -> None:
     if value not in known:
-        names = ", ".join(known)
-        words = f"{path}: there is no {what} {value!r}; there are {names}."
-        raise FileError(words + did_you_mean(value, known))
+        told = f"{path}: there is no {what} {value!r}; there are {', '.join(known)}."
+        raise FileError(told + did_you_mean(value, known))
 
 
 def _check_memories(path: Path, board: Board) -> None:
@@ -205,11 +204,12 @@ def _parse(path: Path) -> Board:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         usual = "instret" if data.get("startup") == "riscv" else ""
-        return _record(Board, {"timer": usual, **data}, name=path.stem)
+        board: Board = _record(Board, {"timer": usual, **data}, name=path.stem)
     except (ValueError, RecursionError) as error:
         raise FileError(
             f"{path} does not describe a board: {error}; see the files in {DEVICES}"
         ) from error
+    return board
 
 
 def _record(kind: Any, given: Any, **values: Any) -> Any:
@@ -242,10 +242,10 @@ def _list_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return all_of
 
 
-def _exactly(kind: type, words: str) -> Callable[[Any], Any]:
+def _exactly(kind: type, name: str) -> Callable[[Any], Any]:
     def same(value: Any) -> Any:
         if type(value) is not kind:
-            raise ValueError(f"{_shown(value)} is no {words}")
+            raise ValueError(f"{_shown(value)} is no {name}")
         return value
 
     return same
