@@ -2,15 +2,18 @@
 
 import json
 import os
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.fuzz_importers.damage import mutate_bytes
 
 import slipway
 from slipway.compiler.optimize import optimize
 from slipway.compiler.quantize.histogram import entropy_range, percentile_range
 from slipway.errors import ModelError
+from slipway.frontends.onnx.quantize.graph import prepare
 from slipway.frontends.onnx.quantize.report import signal_to_noise_db
 from slipway.relay.expr import Call
 from slipway.relay.interpret import interpret
@@ -288,3 +291,23 @@ def test_inputs_bound_to_constants_are_no_inputs_of_the_new_model():
     assert signal_to_noise_db(want, got) > 25
     with pytest.raises(ModelError, match="no input 'gian'"):
         slipway.quantize(real, samples, constants={"gian": 1})
+
+
+def test_a_name_that_is_no_text_is_told():
+    whole = small_cnn()
+    name = whole.graph.node[0].output[0].encode()
+    damaged = whole.SerializeToString().replace(name, b"\xf7" * len(name))
+    with pytest.raises(ModelError, match="a name that is no UTF-8 text"):
+        prepare(damaged)
+
+
+def test_damaged_models_are_refused_in_words():
+    rng = random.Random(5)
+    whole = small_cnn().SerializeToString()
+    refused = 0
+    for _ in range(60):
+        try:
+            prepare(mutate_bytes(whole, rng))
+        except ModelError:
+            refused += 1
+    assert refused

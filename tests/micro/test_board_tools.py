@@ -3,9 +3,11 @@
 import os
 import pty
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from firmware_tools import needs
 from typer.testing import CliRunner
 
 from slipway import micro
@@ -15,8 +17,8 @@ from slipway.errors import ArgumentValueError, RPCConnectionError, ToolchainErro
 from slipway.libinfo import find_crt_include_path
 from slipway.micro import board_tools
 from slipway.micro.baremetal import BaremetalHandler
-from slipway.micro.board import find_board
-from slipway.micro.board_tools import flash_board, only_port, uf2_image
+from slipway.micro.board import DEVICES, find_board
+from slipway.micro.board_tools import flash_board, need_tools, only_port, uf2_image
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project_api.server import TransportClosedError
@@ -183,3 +185,24 @@ def test_the_only_port_is_found(monkeypatch):
     monkeypatch.setattr(board_tools, "serial_ports", lambda: ["/dev/ttyACM3", "/dev/ttyACM4"])
     with pytest.raises(ArgumentValueError, match=r"option port.*ttyACM3, /dev/ttyACM4"):
         only_port("a board")
+
+
+def test_an_emulator_that_does_not_start_is_told_in_its_words(tmp_path):
+    needs("mps2-an386")
+    description = (DEVICES / "mps2-an386.toml").read_text()
+    path = tmp_path / "ours.toml"
+    path.write_text(description.replace('"mps2-an386"]', '"mps2-an999"]'))
+    model = Path(board_tools.__file__).parents[1] / "models/digits/digits.onnx"
+    assert run("create", model, tmp_path / "p", "--board", path)[0] == 0
+    assert run("build", tmp_path / "p")[0] == 0
+    code, done = run("run", tmp_path / "p")
+    assert code == MISSING
+    assert "emulator ended before the board sent anything: qemu-system-arm" in str(done.exception)
+
+
+@pytest.mark.parametrize(("tool", "told"), [("arm-none-gcc", "Did you mean 'arm-none-eabi-gcc'"),
+                                            ("xt-clang", "put its folder on PATH")])  # fmt: skip
+def test_a_tool_that_nobody_packs_is_not_said_to_be_a_package(tool, told):
+    with pytest.raises(ToolchainError, match=f"{tool} is not installed. .*{told}") as found:
+        need_tools(replace(find_board("mps2-an386"), compiler=tool))
+    assert "apt-get" not in str(found.value)

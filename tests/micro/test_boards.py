@@ -12,7 +12,7 @@ from firmware_tools import needs
 
 import slipway as tvm
 from slipway import micro, te
-from slipway.errors import SlipwayError
+from slipway.errors import FileError, SlipwayError
 from slipway.micro.board import DEVICES, BootPart, Memory, board_toml, find_board
 from slipway.micro.emulator import run_image
 from slipway.toolchain.elf import ElfFile
@@ -197,6 +197,43 @@ def test_caches_and_a_boot_rom_of_ones_own(tmp_path):
         module["more"](x, y)
         assert y.numpy().tolist() == list(range(1, 9))
     firmware.close()
+
+
+WRONG = [
+    ("title =", "title = 7 #", "title: 7 is no text"),
+    ("core =", "kern = 'x'\ncore = ", "it has 'kern', which says nothing"),
+    ('startup = "cortex_m"', 'startup = "cortex-m"', "no startup 'cortex-m'; .* 'cortex_m'"),
+    ("compiler =", "#", "it has no 'compiler'"),
+    ('cflags = ["-mcpu=cortex-m4",', 'cflags = "-mcpu=cortex-m4" #', "cflags: .* is no list"),
+    ('cflags = ["-mcpu=cortex-m4"', "cflags = [4", "cflags: 4 is no text"),
+    ("clock_hz = 25000000", 'clock_hz = "25 MHz"', 'clock_hz: "25 MHz" is no whole number'),
+    ("clock_hz = 25", "clock_hz = -25", "clock_hz: -25000000 is no number from 0"),
+    ("clock_hz = 25000000", "clock_hz = 0", "clock_hz is 0"),
+    ("clock_hz =", "clok = ['']\nclock_hz = ", "'clok', which says nothing. Did you mean 'clock'"),
+    ("base = 0x40004000", "bas = 1", "uart: it has 'bas', which says nothing. .* 'base'"),
+    ("uart = { kind", "uart = 'cmsdk' # ", 'uart: "cmsdk" is no table'),
+    ('exit = "semihosting"', 'exit = "semihost"', "no exit 'semihost'; .* 'semihosting'"),
+    ("exit", "flash_tool = 'pyocd'\nexit", "flash_tool is 'pyocd', where 'pyocd CHIP'"),
+    ("exit", "flash_tool = 'openocd x'\nexit ", "no flash_tool 'openocd'; .* 'pyocd'"),
+    ("exit =", "data_cache = 1\nexit =", "data_cache: 1 is no true or false"),
+    ("exit =", "clock = ['write zz 1']\nexit = ", "clock: 'write zz 1' has a word that is no"),
+    ("size = 0x20000", "size = 0x30000000", "memory FLASH .* reaches into RAM, .* 0x20000000"),
+    ("size = 0x2000", "size = 0x0000", "the memory FLASH: it has no bytes"),
+    ("origin = 0x00000000", "", "memory: it has no 'origin'"),
+    ('name = "RAM"', 'name = "FLASH"', "the memory FLASH: there are two|needs a memory RAM"),
+    ("[[memory]]", "[memory]", "does not describe a board: Cannot overwrite"),
+    ("args = [", "args = 1 # ", "emulator: args: 1 is no list"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "told"), WRONG)
+def test_a_mistake_in_each_entry_of_a_description(right, wrong, told, tmp_path):
+    path = tmp_path / "ours.toml"
+    assert right in OWN_BOARD
+    path.write_text(OWN_BOARD.replace(right, wrong, 1))
+    with pytest.raises(FileError, match=rf"ours\.toml.*({told})") as found:
+        find_board(str(path))
+    assert "\n" not in str(found.value)
 
 
 def test_what_a_wrong_description_says(tmp_path):

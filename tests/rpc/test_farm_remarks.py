@@ -219,3 +219,11 @@ def test_a_wrong_file_of_commands_says_where(text, match, tmp_path):
         read_commands(path)
     with pytest.raises(SlipwayError, match="cannot be read"):
         read_commands(tmp_path / "none.toml")
+
+
+def test_a_history_that_nobody_closed_is_closed_with_its_last_reference(tmp_path):
+    store = Store(tmp_path / "history.db")
+    connection = store._file
+    del store
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("select 1")

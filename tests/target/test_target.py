@@ -91,6 +91,7 @@ def test_json_text():
         ("mps2", "Boards go by name: mps2-an385, mps2-an386"),
         ("llmv", "unknown target kind 'llmv'. Did you mean 'llvm'"),
         ("llvm -mtripel=x", "no option '-mtripel'. Did you mean 'mtriple'"),
+        ("c -keys=arm_cpu -mcpu=cortex-m44", "Did you mean 'cortex-m4'"),
         ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a77x", "Did you mean 'cortex-a77"),
         ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-m4", "It is a CPU of arm"),
         ("llvm -mtriple=aarch64-linux-gnu -mattr=+neom", "Did you mean 'neon'"),

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import threading
 from pathlib import Path
@@ -17,7 +18,7 @@ from slipway.errors import TuningError
 from slipway.tuning import store
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured
-from slipway.tuning.store import store_at, without_password
+from slipway.tuning.store import FileStore, store_at, without_password
 from slipway.tuning.task import extract_tasks
 
 
@@ -209,3 +210,11 @@ def test_other_servers_are_refused_in_words(url):
 )
 def test_an_address_is_shown_without_its_password(url, shown):
     assert without_password(url) == shown
+
+
+def test_a_file_that_nobody_closed_is_closed_with_its_last_reference(tmp_path):
+    store = FileStore(tmp_path / "trials.db")
+    connection = store._connection
+    del store
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("select 1")

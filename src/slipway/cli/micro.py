@@ -390,7 +390,13 @@ def run(
                 *lines, begun = (begun + data).split(b"\n")
                 for line in lines:
                     print(readable(line.decode("utf-8", "replace")), flush=True)
-        except TransportClosedError:
+        except TransportClosedError as closed:
+            said = (closed.data or {}).get("emulator", "").strip()
+            if said and not heard:
+                raise ToolchainError(
+                    f"{directory}: the emulator ended before the board sent anything: "
+                    + readable(said.splitlines()[0])
+                ) from None
             print(readable(begun.decode("utf-8", "replace")), end="", flush=True)
             if heard and options.get("port"):  # an emulator ends so, a board does not
                 raise RPCConnectionError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import tomllib
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ class Uart:
     controller: int = 0  # of interrupts, where the core has none: a RISC-V core's PLIC
 
 
+FLASH_TOOLS = {"pyocd": "CHIP", "uf2": "FAMILY", "teensy": "MODEL", "esptool": "CHIP OFFSET"}
+EXITS = ("none", "semihosting", "sifive_test")
 STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
 _CALL_NUMBERS = range(1, 7)  # of a function in ROM, each of 8 bits
 
@@ -153,17 +157,42 @@ def _read(path: Path) -> Board:
     parts = [("startup", board.startup), ("uart", board.uart.kind)]
     for prefix, value in [*parts, *([("timer", board.timer)] if board.timer else [])]:
         known = sorted(p.stem.removeprefix(f"{prefix}_") for p in _SOURCES.glob(f"{prefix}_*.c"))
-        if value not in known:
-            raise FileError(
-                f"{path}: there is no {prefix} {value!r}; there are {', '.join(known)}."
-                + did_you_mean(value, known)
-            )
+        _need_known(path, prefix, value, known)
+    _need_known(path, "exit", board.exit, EXITS)
+    tool, *words = board.flash_tool.split() or [""]
+    if tool:
+        _need_known(path, "flash_tool", tool, FLASH_TOOLS)
+        if len(words) != len(FLASH_TOOLS[tool].split()):
+            form = f"{tool} {FLASH_TOOLS[tool]}"
+            raise FileError(f"{path}: flash_tool is {board.flash_tool!r}, where {form!r} is wanted")
     if board.uart.interrupt >= 0 and not _can_sleep(board.uart.kind):
         raise FileError(
             f"{path}: the driver {board.uart.kind!r} does not sleep until an interrupt; leave "
             "uart.interrupt out, and it asks for each byte"
         )
+    if not board.clock_hz:
+        raise FileError(f"{path}: clock_hz is 0; it is the core's rated clock")
+    _check_memories(path, board)
     return board
+
+
+def _need_known(path: Path, what: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        told = f"{path}: there is no {what} {value!r}; there are {', '.join(known)}."
+        raise FileError(told + did_you_mean(value, known))
+
+
+def _check_memories(path: Path, board: Board) -> None:
+    """Raise FileError where memories lie in each other, are empty, or two have one name."""
+    for one, other in itertools.pairwise(sorted(board.memories, key=lambda m: m.origin)):
+        if one.origin + one.size > other.origin:
+            both = f"{one.name} ({one.origin:#x}, {one.size:#x} bytes) reaches into {other.name}"
+            raise FileError(f"{path}: the memory {both}, which begins at {other.origin:#x}")
+    names = [m.name for m in board.memories]
+    for m in board.memories:
+        if not m.size or names.count(m.name) > 1:
+            wrong = "there are two of this name" if m.size else "it has no bytes"
+            raise FileError(f"{path}: the memory {m.name}: {wrong}")
 
 
 def _can_sleep(uart: str) -> bool:
@@ -173,49 +202,72 @@ def _can_sleep(uart: str) -> bool:
 
 def _parse(path: Path) -> Board:
     try:
-        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        emulator = data.get("emulator")
-        return Board(
-            name=path.stem,
-            title=data["title"],
-            core=data["core"],
-            startup=data["startup"],
-            compiler=data["compiler"],
-            cflags=tuple(data["cflags"]),
-            target=data["target"],
-            clock_hz=data["clock_hz"],
-            memories=tuple(Memory(m["name"], m["origin"], m["size"]) for m in data["memory"]),
-            uart=Uart(**data.get("uart", {})),
-            exit=data.get("exit", "none"),
-            emulator=None
-            if emulator is None
-            else Emulator(emulator["program"], tuple(emulator["args"])),
-            aliases=tuple(data.get("aliases", ())),
-            reset_hz=int(data.get("reset_hz", 0)),
-            instruction_cache=bool(data.get("instruction_cache", False)),
-            clock=tuple(map(parse_step, data.get("clock", ()))),
-            pins=tuple(map(parse_step, data.get("pins", ()))),
-            boot_block=tuple(map(int, data.get("boot_block", ()))),
-            image_block=tuple(map(int, data.get("image_block", ()))),
-            boot=tuple(map(_boot_part, data.get("boot", ()))),
-            flash_tool=str(data.get("flash_tool", "")),
-            data_cache=bool(data.get("data_cache", False)),
-            timer=str(data.get("timer", "instret" if data["startup"] == "riscv" else "")),
-            timer_base=int(data.get("timer_base", 0)),
-            read_at=int(data.get("read_at", 0)),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        usual = "instret" if data.get("startup") == "riscv" else ""
+        board: Board = _record(Board, {"timer": usual, **data}, name=path.stem)
+    except (ValueError, RecursionError) as error:
         raise FileError(
-            f"{path} does not describe a board: {reason}; see the files in {DEVICES}"
+            f"{path} does not describe a board: {error}; see the files in {DEVICES}"
         ) from error
+    return board
+
+
+def _record(kind: Any, given: Any, **values: Any) -> Any:
+    """Return a table of the file as a dataclass; raises ValueError about a wrong entry."""
+    if not isinstance(given, dict):
+        raise ValueError(f"{_shown(given)} is no table of names and values")
+    known = {_FILE_NAMES.get(f.name, f.name): f for f in fields(kind) if f.name not in values}
+    for key in given:
+        if key not in known:
+            raise ValueError(f"it has {key!r}, which says nothing." + did_you_mean(key, known))
+    for key, field in known.items():
+        if key not in given and field.default is MISSING:
+            raise ValueError(f"it has no {key!r}")
+    for key, value in given.items():
+        field, usual = known[key], known[key].default
+        try:
+            same = type(value) is type(usual) and value == usual
+            values[field.name] = value if same else _READERS[str(field.type)](value)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from error
+    return kind(**values)
+
+
+def _list_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    def all_of(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ValueError(f"{_shown(value)} is no list")
+        return tuple(map(read, value))
+
+    return all_of
+
+
+def _exactly(kind: type, name: str) -> Callable[[Any], Any]:
+    def same(value: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"{_shown(value)} is no {name}")
+        return value
+
+    return same
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{_shown(value)} is no whole number")
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"{value} is no number from 0 to 2**64 - 1")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def parse_step(text: str) -> RegisterStep:
     """Read one step: a kind, numbers, and behind # what it is for."""
     kind, *words = text.partition("#")[0].split() or [""]
     if kind == "call" and len(words) - 1 in _CALL_NUMBERS:
-        address, *numbers = (int(word, 0) for word in words)
+        address, *numbers = _numbers_of(words, text)
         if not 0 < address < 1 << 32 or any(not 0 <= n < 256 for n in numbers):
             raise ValueError(f"the step {text!r} calls no function on numbers below 256")
         packed = int.from_bytes(bytes(numbers), "little")
@@ -223,7 +275,7 @@ def parse_step(text: str) -> RegisterStep:
     if STEP_KINDS.get(kind) != len(words) - 1:
         forms = "write A V, set A M, clear A M, field A M V, wait A M V, call A N..."
         raise ValueError(f"the step {text!r} is none of {forms}")
-    address, *rest = (int(word, 0) for word in words)
+    address, *rest = _numbers_of(words, text)
     if any(not 0 <= n < 1 << 32 for n in (address, *rest)) or address % 4 or not address:
         raise ValueError(f"the step {text!r} is about no 32-bit register")
     mask, value = rest if len(rest) == 2 else (rest[0], rest[0])
@@ -232,15 +284,44 @@ def parse_step(text: str) -> RegisterStep:
     return RegisterStep(kind, address, 0xFFFFFFFF if kind == "write" else mask, value)
 
 
-def _boot_part(given: dict[str, Any]) -> BootPart:
+def _numbers_of(words: Sequence[str], text: str) -> list[int]:
+    try:
+        return [_number(int(word, 0)) for word in words]
+    except ValueError:
+        raise ValueError(f"{text!r} has a word that is no number") from None
+
+
+def _boot_part(given: Any) -> BootPart:
     """Read an entry of ``boot``: at, size, and words as "OFFSET WORD  # what it is"."""
-    words = []
-    for text in given["words"]:
-        offset, word = (int(number, 0) for number in text.partition("#")[0].split())
-        if offset % 4 or not 0 <= offset < given["size"] or not 0 <= word < 1 << 32:
-            raise ValueError(f"the word {text!r} is none of the {given['size']} bytes")
-        words.append((offset, word))
-    return BootPart(int(given["at"]), int(given["size"]), tuple(words))
+    part: BootPart = _record(BootPart, given)
+    for offset, word in part.words:
+        if offset % 4 or offset >= part.size or word >= 1 << 32:
+            raise ValueError(f"the word {word:#x} at {offset:#x} is none of the {part.size} bytes")
+    return part
+
+
+def _boot_word(text: Any) -> tuple[int, int]:
+    numbers = _numbers_of(_text(text).partition("#")[0].split(), text)
+    if len(numbers) != 2:
+        raise ValueError(f"{text!r} is no offset and word")
+    return numbers[0], numbers[1]
+
+
+_text = _exactly(str, "text")
+_FILE_NAMES = {"memories": "memory"}  # an entry [[memory]] describes one
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "int": _number,
+    "bool": _exactly(bool, "true or false"),
+    "tuple[str, ...]": _list_of(_text),
+    "tuple[int, ...]": _list_of(_number),
+    "tuple[tuple[int, int], ...]": _list_of(_boot_word),
+    "tuple[RegisterStep, ...]": _list_of(lambda text: parse_step(_text(text))),
+    "tuple[Memory, ...]": _list_of(functools.partial(_record, Memory)),
+    "tuple[BootPart, ...]": _list_of(_boot_part),
+    "Uart": functools.partial(_record, Uart),
+    "Emulator | None": functools.partial(_record, Emulator),
+}
 
 
 def step_text(step: RegisterStep) -> str:

@@ -44,6 +44,8 @@ def missing_for(board: Board, *, emulate: bool = False) -> str:
 
 def need_tools(board: Board) -> None:
     """Raise ToolchainError with the install line when firmware cannot be built for a board."""
+    for tool in (board.compiler, "make"):
+        find_tool(tool)
     package = missing_for(board)
     if package:
         raise ToolchainError(

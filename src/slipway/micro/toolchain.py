@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from slipway.codegen import cache
-from slipway.errors import DoesNotFitError, ToolchainError, with_words
+from slipway.errors import DoesNotFitError, ToolchainError, did_you_mean, with_words
 
 _PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -48,11 +48,10 @@ def find_tool(name: str) -> str:
     path = shutil.which(name)
     if path is None:
         hint = _ELSEWHERE.get(Path(name).name)
-        package = _PACKAGES.get(name, name)
-        raise ToolchainError(
-            f"{name} is not installed. "
-            + (hint or f"On Debian and Ubuntu: sudo apt-get install {package}")
-        )
+        if hint is None and name in _PACKAGES:
+            hint = f"On Debian and Ubuntu: sudo apt-get install {_PACKAGES[name]}"
+        unknown = "Install it, or put its folder on PATH." + did_you_mean(name, _PACKAGES)
+        raise ToolchainError(f"{name} is not installed. {hint or unknown}")
     return path
 
 

@@ -50,8 +50,10 @@ def check_cpu(table: str, cpu: str) -> None:
         return
     other = table_of_cpu(cpu, table)
     hint = f" It is a CPU of {other}: add -mtriple=<{other} triple>." if other else ""
+    every = {one for name in _tables() if name != "llvm" for one in _tables()[name]["cpus"]}
+    alike = "" if other else did_you_mean(cpu, every)
     raise TargetError(
-        f"unknown CPU '-mcpu={cpu}' for {table}.{did_you_mean(cpu, known)}{hint} "
+        f"unknown CPU '-mcpu={cpu}' for {table}.{alike}{hint} "
         f"`slipway targets --cpus {table}` lists them."
     )
 

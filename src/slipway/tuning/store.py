@@ -109,6 +109,11 @@ class FileStore:
         """Close the file."""
         self._connection.close()
 
+    def __del__(self) -> None:
+        """Close the file of a database that nobody closed."""
+        if "_connection" in self.__dict__:
+            self._connection.close()
+
 
 class ServerStore:
     """Trials on a PostgreSQL server.  A connection that was lost is made again once a call."""

@@ -118,6 +118,11 @@ class Store:
         """Close the file."""
         self._file.close()
 
+    def __del__(self) -> None:
+        """Close the file of a tracker that did not start."""
+        if "_file" in self.__dict__:
+            self._file.close()
+
     def _samples(self, since: float) -> list[Sample]:
         rows = self._file.execute("select * from samples where at > ? order by at", (since,))
         return [Sample(*row) for row in rows]

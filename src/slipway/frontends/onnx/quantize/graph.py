@@ -99,6 +99,17 @@ def bound(model: Any, constants: Constants) -> Any:
     return proto
 
 
+def _check_names(graph: Any) -> None:
+    """Raise ModelError for a name that is no UTF-8, which comes as bytes and cannot be given."""
+    for node in graph.node:
+        for name in (node.name, node.op_type, *node.input, *node.output):
+            if not isinstance(name, str):
+                raise ModelError(
+                    f"the node {str(node.name)!r} ({node.op_type!s}) has a name that is no UTF-8 "
+                    f"text: {name!r}; the model is damaged"
+                )
+
+
 def prepare(model: Any, min_opset: int = MIN_OPSET) -> Graph:
     """Return the graph of a model (path, bytes or ModelProto), which is not changed itself.
 
@@ -111,6 +122,7 @@ def prepare(model: Any, min_opset: int = MIN_OPSET) -> Graph:
     proto.CopyFrom(load_model(model))
     if any(n.op_type in ("QuantizeLinear", "QLinearConv") for n in proto.graph.node):
         raise ModelError("the model is quantised already: it holds QuantizeLinear or QLinearConv")
+    _check_names(proto.graph)
     proto = _upgraded(proto, min_opset)
     graph = Graph(proto)
     _constants(graph)
