@@ -104,7 +104,7 @@ def test_before_anything_has_come_the_page_says_nothing(browser, site):
     finally:
         browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
         browser.execute_cdp_cmd("Network.disable", {})
-    assert figures == ["–"] * 4
+    assert figures == ["\u2013"] * 4
     for claim in ("0\n", "Nobody waits", "No session", "None since", "No device"):
         assert claim not in words, words
 
