@@ -145,3 +145,14 @@ def test_tflite(repository, shared):
     report = json.loads(check(path, "--target", "arm/cortex-m4", "--json").stdout)
     assert report["supported"]
     assert {n["status"] for n in report["nodes"]} <= {"native", "rewritten", "folded"}
+
+
+def test_a_board_is_a_target_and_a_verdict(repository):
+    digits = repository / "src" / "slipway" / "models" / "digits" / "digits.onnx"
+    done = check(digits, "--board", "nucleo-f446re", "--json")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert "-mcpu=cortex-m4" in report["target"]
+    assert report["memory"]["boards"] == {"nucleo-f446re": True}
+    assert check(digits, "--board", "nucleo-f446re", "--target", "llvm").exit_code == 2
+    assert check(digits, "--board", "nucleo").exit_code == 6

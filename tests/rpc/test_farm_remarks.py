@@ -52,9 +52,7 @@ def test_a_reserved_device_goes_to_whom_it_is_kept_for():
     kept = add(farm, 1)
     assert farm.reserve(kept.number, "ana", time.time() + 60)
     assert ask(farm, BEN) == []
-    assert re.search(
-        r"reserved for: ana until \w+ \d\d:\d\d \S+ \(in 1 min\)", why_not(farm, "pi")
-    )
+    assert re.search(r"reserved for: ana until \w+ \d\d:\d\d \S+ \(in 1 min\)", why_not(farm, "pi"))
     (grant,) = ask(farm, ANA)
     assert grant.device is kept
     farm.idle(kept, kept.lease)
