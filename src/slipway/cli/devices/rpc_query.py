@@ -93,8 +93,8 @@ def _picture(farm: dict[str, Any]) -> Group:
     if said := [device for device in farm["devices"] if _said(device, now)]:
         remarks = Table("said of", "address", "", box=None)
         for device in said:
-            where = f"{device['address']}:{device['port']}"
-            remarks.add_row(Text(device["key"]), Text(where), Text(_said(device, now)))
+            address = f"{device['address']}:{device['port']}"
+            remarks.add_row(Text(device["key"]), Text(address), Text(_said(device, now)))
         parts += [Text(), remarks]
     if farm["queue"]:
         queue = Table("waits for", *_right("priority", "for"), "holder", box=None)
