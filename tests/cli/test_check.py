@@ -9,6 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from slipway.cli.app import app
+from slipway.cli.exit_codes import OptionError
+from slipway.errors import TargetError
 
 
 def check(*arguments):
@@ -145,3 +147,39 @@ def test_tflite(repository, shared):
     report = json.loads(check(path, "--target", "arm/cortex-m4", "--json").stdout)
     assert report["supported"]
     assert {n["status"] for n in report["nodes"]} <= {"native", "rewritten", "folded"}
+
+
+def test_a_board_is_a_target_and_a_verdict(repository):
+    digits = repository / "src" / "slipway" / "models" / "digits" / "digits.onnx"
+    done = check(digits, "--board", "nucleo-f446re", "--json")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert "-mcpu=cortex-m4" in report["target"]
+    assert report["memory"]["boards"] == {"nucleo-f446re": True}
+    both = check(digits, "--board", "nucleo-f446re", "--target", "llvm")
+    assert isinstance(both.exception, OptionError)
+    assert isinstance(check(digits, "--board", "nucleo").exception, TargetError)
+
+
+def test_a_string_input_hides_no_other_node(tmp_path):
+    nodes = [
+        helper.make_node("StringNormalizer", ["s"], ["n"], name="words"),
+        helper.make_node("Mystery", ["n"], ["m"], name="behind"),
+        helper.make_node("Relu", ["x"], ["r"], name="good"),
+        helper.make_node("Puzzle", ["r"], ["y"], name="other"),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("s", TensorProto.STRING, [3]),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]),
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    path = tmp_path / "strings.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    done = check(path, "--json")
+    assert done.exit_code == 1, done.exception
+    found = {n["name"]: (n["status"], n["detail"]) for n in json.loads(done.stdout)["nodes"]}
+    assert found["words"][0] == found["other"][0] == "unsupported"
+    assert "the input 's' holds strings" in found["words"][1]
+    assert found["behind"][0] == "unsupported"
+    assert found["good"][0] == "native"

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ import urllib.request
 import pytest
 
 from slipway import rpc
+from slipway.cli.console import out
+from slipway.cli.devices import rpc_query
 
 
 class Farm:
@@ -99,6 +102,23 @@ def test_watching_goes_on_until_it_is_interrupted(farm):
     assert looks[0]["now"] < looks[1]["now"] < looks[2]["now"]
 
 
+def test_what_people_said_of_devices():
+    device = {
+        "key": "pi", "address": "10.0.0.1", "port": 9, "state": "free", "since": 0.0, "session": "",
+        "holder": "", "last_error": "", "note": "left one", "tags": ["camera", "rack 2"],
+        "reserved_for": "ana", "reserved_until": 700.0,
+    }  # fmt: skip
+    farm = {"now": 100.0, "kinds": {}, "devices": [device], "queue": [], "errors": []}
+    with out.capture() as printed:
+        out.print(rpc_query._picture(farm))
+    words = " ".join(printed.get().split())
+    assert "kept for ana for another 10 min 00 s; left one; camera, rack 2" in words
+    farm["now"] = 800.0
+    with out.capture() as printed:
+        out.print(rpc_query._picture(farm))
+    assert "ana" not in printed.get()
+
+
 def test_no_tracker_is_one_clear_error():
     done = subprocess.run(
         [sys.executable, "-m", "slipway", "rpc-query", "--port", "1"],
@@ -107,3 +127,16 @@ def test_no_tracker_is_one_clear_error():
     assert done.returncode == 9
     assert "cannot connect to 127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_tracker_that_says_nothing_is_given_up_after_the_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = str(silent.getsockname()[1])
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "slipway", "rpc-query", "--port", port, "--timeout", "0.5"],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode == 9
+    assert time.monotonic() - began < 9  # not the 10 s of before
+    assert "0.5 s" in done.stderr

@@ -1,6 +1,7 @@
 """`slipway validate`, and `run --dump-tensors`: numbers of a whole dataset, and of each layer."""
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import slipway
 from slipway import rpc
 from slipway.cli.app import app
 from slipway.cli.exit_codes import LIMIT
+from slipway.deploy.validate import OutputQuality, Validation, classes_of
+from slipway.errors import ExecutionError
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 
@@ -135,3 +138,45 @@ def test_every_layer_is_dumped_with_what_it_computed(artifact, tmp_path):
     layers = module.executor.layer_values()
     for path, (_, _, value) in zip(dumped, layers, strict=True):
         np.testing.assert_array_equal(np.load(path), value.numpy())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x, y: (x, y.astype(str)), "numbers of classes"),
+        (lambda x, y: (x, y + 0.5), "numbers of classes"),
+        (lambda x, y: (x, y - 9), "whole ones from 0"),
+        (lambda x, y: (x, y + 10), "scores of the classes 0 to 9"),
+        (lambda x, y: (x, np.eye(10)[y]), "130 labels for 13 rows.*number of its class"),
+        (lambda x, y: (x[:0], y[:0]), "no samples"),
+    ],
+)
+def test_labels_that_can_be_none_are_refused(change, words, dataset, tmp_path):
+    with np.load(dataset) as held:
+        (name,) = set(held) - {"labels"}
+        pictures, labels = change(held[name], held["labels"])
+    np.savez(tmp_path / "other.npz", labels=labels, **{name: pictures})
+    done = run("validate", DIGITS, "--dataset", tmp_path / "other.npz")
+    assert isinstance(done.exception, ExecutionError)
+    assert re.search(words, str(done.exception))
+
+
+def test_a_folder_has_a_file_a_sample_with_its_label(dataset, tmp_path):
+    with np.load(dataset) as held:
+        (name,) = set(held) - {"labels"}
+        for at, (picture, label) in enumerate(zip(held[name], held["labels"], strict=True)):
+            np.savez(tmp_path / f"{at:02}.npz", labels=label, **{name: picture[None]})
+    found = json.loads(run("validate", DIGITS, "--dataset", tmp_path, "--json").stdout)
+    assert found["samples"] == 13
+    assert found["top1"] == pytest.approx(10 / 13)
+
+
+def test_what_is_no_number_passes_no_gate():
+    quality = OutputQuality("y")
+    quality.add(np.array([np.nan, 1.0]), np.array([0.5, 1.0]))
+    assert quality.sqnr_db == -np.inf
+    assert quality.cosine == 0
+    found = Validation(outputs=[quality]).to_dict()["outputs"][0]
+    assert (found["sqnr_db"], found["largest_error"]) == ("-inf", "inf")
+    scores = np.array([[np.nan, 1.0], [0.0, 1.0]], "float32")
+    assert classes_of(scores, 2, 2) == [-1, 1]

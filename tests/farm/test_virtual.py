@@ -9,8 +9,10 @@ import time
 import urllib.request
 
 import pytest
+import typer
 
 from slipway import rpc
+from slipway.cli.devices import farm as command
 from slipway.errors import ArgumentValueError, ExecutionError, TargetError
 from slipway.farm import process, virtual
 from slipway.toolchain import emulators, zig
@@ -121,6 +123,22 @@ def test_an_emulated_kind(folder):
         tracker.request("aarch64", timeout=60) as session,
     ):
         assert "aarch64" in session.description
+
+
+def test_a_farm_without_its_tracker_says_so(folder, monkeypatch, capsys):
+    farm = virtual.up([HERE], 1, 0, None, folder)
+    os.killpg(farm.processes[0].pid, signal.SIGKILL)
+    os.waitpid(farm.processes[0].pid, 0)
+    with pytest.raises(ExecutionError, match=r"tracker has ended.*farm down.*farm up"):
+        virtual.add(HERE, folder)
+    assert len(virtual.load(folder).processes) == 2  # no device was started in vain
+    monkeypatch.setattr(virtual, "farm_folder", lambda: folder)
+    with pytest.raises(typer.Exit) as ended:
+        command.status()
+    assert ended.value.exit_code == 1
+    said = capsys.readouterr().out
+    assert "tracker has ended" in said
+    assert "slipway farm down" in said
 
 
 def test_the_commands(tmp_path):

@@ -4,6 +4,8 @@ import dataclasses
 import re
 import subprocess
 
+import numpy as np
+import onnx
 import pytest
 from aot_models import build, keyword_net, quantized_net
 from firmware_tools import needs
@@ -14,7 +16,7 @@ from slipway.backends.choices import FORCE
 from slipway.cli.app import app
 from slipway.errors import ModelError
 from slipway.micro.board import find_board
-from slipway.micro.fit import Verdict, estimate, fit_report
+from slipway.micro.fit import Verdict, certain_excess, estimate, fit_report, need_of
 from slipway.micro.image_size import (
     linked_need,
     read_map,
@@ -131,6 +133,31 @@ def test_board_too_small_is_told_with_layers_and_remedies(archive):
     assert model.peak_layer in report
     assert "the heaviest" in report
     assert f"plan the {model.need.io} B of inputs and outputs with the other tensors" in report
+
+
+def test_what_no_code_could_make_fit_is_said_when_the_project_is_made(tmp_path):
+    board = find_board("nucleo-f446re")
+    need = need_of(weights=0, arena=1, io=1, kernels=1)
+    assert certain_excess(board, need) == ""
+    heavy = dataclasses.replace(need, weights=board.flash_bytes + 1)
+    assert "bytes of flash, and the weights alone 524,289" in certain_excess(board, heavy)
+    wide = dataclasses.replace(need, arena=board.ram_bytes)
+    assert "bytes of RAM, and the tensors alone" in certain_excess(board, wide)
+    path = tmp_path / "large.onnx"
+    weight = np.ones((512, 300), "float32")
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [onnx.helper.make_tensor_value_info("x", 1, [1, 512])],
+        [onnx.helper.make_tensor_value_info("y", 1, [1, 300])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )  # fmt: skip
+    opset = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    done = CliRunner().invoke(app, ["micro", "create", str(path), str(tmp_path / "p"),
+                                    "--board", "nucleo-f446re"])  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "the weights alone 614,400: it will not link" in " ".join(done.stderr.split())
+    assert (tmp_path / "p" / "Makefile").is_file()
 
 
 TINY_BOARD = """

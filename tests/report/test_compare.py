@@ -107,6 +107,21 @@ def test_a_limit_on_time_and_size(alike):
     assert slow.faults == []
 
 
+def test_what_cannot_be_told_apart_is_a_note_and_no_fault(alike):
+    noisy = compare.Comparison(alike.a, alike.b, "now")
+    noisy.a.seconds = [1.0] * 11
+    noisy.b.seconds = [0.9, 0.95, 0.99, 1.01, 1.02, 1.06, 1.07, 1.08, 1.1, 1.3, 2.0]
+    assert noisy.slower == pytest.approx(0.06)
+    assert noisy.slower_between == pytest.approx((-0.01, 0.1))
+    noisy.judge(0.05, None)
+    assert noisy.faults == []
+    (note,) = noisy.notes
+    assert "-1.0% to +10.0%" in note
+    noisy.b.seconds = [1.055] * 11
+    noisy.judge(0.05, None)
+    assert len(noisy.faults) == 1
+
+
 def test_what_cannot_run_has_no_time(files_of):
     found = compare.compare(
         files_of["one"], files_of["foreign"], ("one", "foreign"),

@@ -10,7 +10,13 @@ import pytest
 
 import slipway
 from slipway import rpc, te
-from slipway.errors import ExecutionError, RemoteError, RPCError, RPCTimeoutError
+from slipway.errors import (
+    ExecutionError,
+    RemoteError,
+    RPCArgumentError,
+    RPCError,
+    RPCTimeoutError,
+)
 
 
 @pytest.fixture
@@ -145,8 +151,14 @@ def test_memory_limit(kernels):
         with pytest.raises(MemoryError, match="no memory is left"):
             module["eat_memory"]()
         assert module["add_ints"](1, 1) == 2
-        with pytest.raises(MemoryError):
+        with pytest.raises(MemoryError, match="--max-memory"):
             session.cpu(0).empty((1 << 30,), "int8")
+
+
+@pytest.mark.parametrize("limit", ["max_memory_bytes", "session_timeout_s", "max_sessions"])
+def test_a_limit_below_zero_is_none(limit):
+    with pytest.raises(RPCArgumentError, match=f"{limit} is -1: a limit is 0"):
+        rpc.ServerOptions(**{limit: -1})
 
 
 def test_processor_time_limit(kernels):

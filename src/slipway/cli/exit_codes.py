@@ -8,7 +8,7 @@ from __future__ import annotations
 from slipway import errors
 
 DONE = 0
-FAILED = 1  # and: the answer is no (check, bisect, doctor)
+FAILED = 1  # and: the answer is no (check, bisect, doctor, farm status)
 USAGE = 2  # the command line cannot be read, or gives a value that no function takes
 DEFECT = 3  # of Slipway itself
 LIMIT = 4  # what was measured is beyond a limit that the command line set (compare, fit)
@@ -24,7 +24,8 @@ UNREAD = 141
 
 MEANINGS = {
     DONE: "done",
-    FAILED: "it failed, or the answer is no: `check`, `bisect` and `doctor` found something",
+    FAILED: "it failed, or the answer is no: `check`, `bisect`, `doctor` or `farm status` found "
+    "something",
     USAGE: "the command line cannot be read, or gives a value that cannot be used",
     DEFECT: "a defect of Slipway, which it asks to report",
     LIMIT: "beyond a limit that was set: `compare`, `validate`, or a board is too small",

@@ -262,6 +262,8 @@ def create(
             Path(folder),
             module_name,
         )
+        if board is not None:
+            _warn_of_size(archive, board, Path(folder) / "unpacked")
         with made_whole(directory), _server_errors():
             generate_project_from_mlf(template, directory, archive, options).close()
     article = "an" if template[0] in "aeiou" else "a"
@@ -294,6 +296,21 @@ def given_once(name: str, value: str | None, named: dict[str, Any]) -> str | Non
             f"--{name.replace('_', '-')} {value} and --option {name}={other}: leave one of them out"
         )
     return other if value is None else value
+
+
+def _warn_of_size(archive: Path, board: str, folder: Path) -> None:
+    from slipway.micro.board import find_board
+    from slipway.micro.fit import certain_excess, estimate
+    from slipway.micro.model_library import only_model, unpack_model_library
+
+    try:
+        known = find_board(board)
+    except SlipwayError:
+        return  # a board of another system, whose memories are not known here
+    need = estimate(only_model(unpack_model_library(archive, folder))).need
+    if excess := certain_excess(known, need):
+        text = f"{excess}: it will not link. `slipway fit` tells what takes it."
+        console.err.print(f"[yellow]warning:[/] {console.plain(text)}", soft_wrap=True)
 
 
 def _target_of(board: str | None, template: str) -> str:

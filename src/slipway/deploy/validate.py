@@ -51,8 +51,15 @@ class OutputQuality:
         self.own_power += float(one @ one)
 
     @property
+    def is_broken(self) -> bool:
+        """Whether a value is infinite or no number where the reference's is another."""
+        return self.largest_error == float("inf")
+
+    @property
     def sqnr_db(self) -> float:
         """The ratio of the reference's power to the error's, in decibels."""
+        if self.is_broken:
+            return float("-inf")
         if self.noise == 0:
             return float("inf")
         return 10 * float(np.log10(max(self.signal, 1e-300) / self.noise))
@@ -60,6 +67,8 @@ class OutputQuality:
     @property
     def cosine(self) -> float:
         """That of the angle between all values and the reference's."""
+        if self.is_broken:
+            return 0.0
         norm = float(np.sqrt(self.signal) * np.sqrt(self.own_power))
         return self.product / norm if norm else 1.0
 
@@ -80,7 +89,7 @@ class Validation:
         found = asdict(self)
         found["outputs"] = [
             {
-                "name": o.name, "sqnr_db": o.sqnr_db if np.isfinite(o.sqnr_db) else "inf",
+                "name": o.name, "sqnr_db": o.sqnr_db if np.isfinite(o.sqnr_db) else str(o.sqnr_db),
                 "cosine": o.cosine,
                 "largest_error": o.largest_error if np.isfinite(o.largest_error) else "inf",
             }
@@ -95,6 +104,7 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
     The classes are those of the first output that has such (`classes_of`), a row each.  Raises
     ExecutionError for samples that do not fit the model, and for labels where none has.
     """
+    labels = None if samples.labels is None else whole_labels(samples.labels)
     found = Validation(reference=reference[0] if reference else "")
     classes: list[int] = []
     theirs: list[int] = []
@@ -106,12 +116,8 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
             chosen = next(
                 (i for i, o in enumerate(got) if classes_of(o, rows, whole) is not None), None
             )
-            if chosen is None and samples.labels is not None:
-                raise ExecutionError(
-                    "labels are compared with the largest of a sample's scores, or with a whole "
-                    f"number, and no output has such: {'; '.join(map(str, model.outputs))}. Leave "
-                    f"`{LABELS}` out of the dataset"
-                )
+            if labels is not None:
+                check_labels(labels, model, None if chosen is None else got[chosen], whole)
         own = None if chosen is None else classes_of(got[chosen], rows, whole)
         classes += own or []
         found.samples += len(own) if own else rows
@@ -136,16 +142,49 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
             theirs += classes_of(wanted[chosen], rows, whole) or []
     if theirs:
         found.same_top1 = share(classes, theirs)
-    if samples.labels is not None:
-        labels = samples.labels.ravel()
+    if not found.samples:
+        raise ExecutionError("the dataset has no samples: its arrays have no rows")
+    if labels is not None:
         if len(labels) != len(classes):
             raise ExecutionError(
                 f"there are {len(labels)} labels for {len(classes)} rows of "
-                f"{model.outputs[chosen or 0]}"
+                f"{model.outputs[chosen or 0]}: give the number of its class for each sample"
             )
         found.top1 = share(classes, labels)
         found.reference_top1 = share(theirs, labels) if theirs else None
     return found
+
+
+def whole_labels(labels: Array) -> Array:
+    """Return the labels as whole numbers, one after the other.
+
+    Raises ExecutionError for names of classes, which no output has, and for other numbers.
+    """
+    flat = labels.ravel()
+    is_number = flat.dtype.kind in "biu" or (
+        flat.dtype.kind == "f" and bool(np.all(flat == np.round(flat)))
+    )
+    if not is_number or (flat.size and flat.min() < 0):
+        raise ExecutionError(
+            f"`{LABELS}` are the numbers of classes, whole ones from 0, and the dataset has "
+            f"{flat.dtype} ({', '.join(map(str, flat[:3]))}, ...)"
+        )
+    return flat
+
+
+def check_labels(labels: Array, model: Model, output: Array | None, whole: int) -> None:
+    """Raise ExecutionError where no output has classes, or not those that labels name."""
+    if output is None:
+        raise ExecutionError(
+            "labels are compared with the largest of a sample's scores, or with a whole "
+            f"number, and no output has such: {'; '.join(map(str, model.outputs))}. Leave "
+            f"`{LABELS}` out of the dataset"
+        )
+    count = _rows_of_scores(output, whole).shape[1]
+    if count > 1 and labels.size and labels.max() >= count:
+        raise ExecutionError(
+            f"there are labels up to {labels.max()}, and scores of the classes 0 to {count - 1}"
+        )
 
 
 def share(some: Sequence[Any] | Array, others: Sequence[Any] | Array) -> float:
@@ -158,18 +197,22 @@ def classes_of(output: Array, rows: int, whole: int) -> list[int] | None:
 
     It is the index of the largest of a row's several scores, or its only number where that is a
     whole one (of argmax).  Maps and boxes have several dimensions of scores, a regression one real.
+    Scores that are no numbers have the class -1, which no label names.
     """
     if 0 in output.shape or len([extent for extent in output.shape[1:] if extent != 1]) > 1:
         return None
-    is_whole = output.dtype.kind in "biu"
-    if output.ndim < 2:  # scores of the only sample, or a number of each
-        is_column = output.size in (1, whole)
-        flat = output.reshape((-1, 1) if is_column else (1, -1))
-    else:
-        flat = output.reshape(output.shape[0], -1)
+    flat = _rows_of_scores(output, whole)[:rows]
     if flat.shape[1] > 1:
-        return [int(index) for index in flat.argmax(axis=1)[:rows]]
-    return [int(value) for value in flat[:rows, 0]] if is_whole else None
+        has_class = ~np.isnan(flat.astype(np.float64)).any(axis=1)
+        return [int(index) for index in np.where(has_class, flat.argmax(axis=1), -1)]
+    return [int(value) for value in flat[:, 0]] if output.dtype.kind in "biu" else None
+
+
+def _rows_of_scores(output: Array, whole: int) -> Array:
+    if output.ndim >= 2:
+        return output.reshape(output.shape[0], -1)
+    # Scores of the only sample, or a number of each.
+    return output.reshape((-1, 1) if output.size in (1, whole) else (1, -1))
 
 
 def batches(
@@ -254,7 +297,10 @@ class Dataset:
                     f"{', '.join(sorted(names))}"
                 )
         try:
-            joined = {name: np.concatenate([p[name] for p in parts.values()]) for name in names}
+            joined = {
+                name: np.concatenate([np.atleast_1d(p[name]) for p in parts.values()])
+                for name in names
+            }
         except ValueError as error:
             raise FileError(f"{self.path}: its files cannot be joined: {error}") from None
         labels = None if LABELS in {s.name for s in specs} else joined.pop(LABELS, None)

@@ -35,6 +35,7 @@ KINDS = ("aarch64", "armv7", "riscv64", "x86_64")
 START_S = 60.0
 STATE = "farm.json"
 COMMANDS = "commands.toml"
+ANEW = "`slipway farm down` and then `slipway farm up` start it anew"
 
 
 @dataclass
@@ -161,6 +162,8 @@ def add(kind: str, folder: Path | None = None) -> VirtualFarm:
         farm = load(root)
         if farm is None or not any(process.is_alive for process in farm.processes):
             raise ExecutionError("the farm is down; `slipway farm up` starts it")
+        if not farm.processes[0].is_alive:
+            raise ExecutionError(f"the farm's tracker has ended; {ANEW}")
         count = farm.devices.get(wanted, 0)
         _start_device(farm, wanted, count, program)
         farm.devices[wanted] = count + 1

@@ -135,6 +135,19 @@ class Verdict:
         return self.flash_margin >= 0 and self.ram_margin >= 0
 
 
+def certain_excess(board: Board, need: Need) -> str:
+    """Return what of a model is too large for a board, whatever its code takes; "" for nothing."""
+    data = need.arena + need.io
+    if need.weights > board.flash_bytes:
+        return (
+            f"{board.name} has {board.flash_bytes:,} bytes of flash, and the weights alone "
+            f"{need.weights:,}"
+        )
+    if data > board.ram_bytes:
+        return f"{board.name} has {board.ram_bytes:,} bytes of RAM, and the tensors alone {data:,}"
+    return ""
+
+
 def remedies(verdict: Verdict, model: ModelNeeds) -> list[str]:
     """Return what would make the model fit, the cheapest first."""
     found = []

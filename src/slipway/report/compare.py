@@ -100,10 +100,25 @@ class Comparison:
         The median over the rounds, each of which measured both: what slows a whole round down
         does not count.
         """
-        if not self.a.seconds or not self.b.seconds:
+        ratios = self._ratios()
+        return statistics.median(ratios) - 1 if ratios else None
+
+    @property
+    def slower_between(self) -> tuple[float, float] | None:
+        """Between which two parts `slower` lies, with 95 % confidence as far as rounds tell.
+
+        The bounds of a median by the order of its samples, of however they are distributed.
+        """
+        ratios = sorted(self._ratios())
+        if not ratios:
             return None
-        rounds = zip(self.a.seconds, self.b.seconds, strict=True)
-        return statistics.median(other / one for one, other in rounds) - 1
+        beyond = max(0, int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2))
+        return ratios[beyond] - 1, ratios[-1 - beyond] - 1
+
+    def _ratios(self) -> list[float]:
+        if not self.a.seconds or not self.b.seconds:
+            return []
+        return [b / a for a, b in zip(self.a.seconds, self.b.seconds, strict=True)]
 
     @property
     def bigger(self) -> float:
@@ -119,10 +134,17 @@ class Comparison:
     def judge(self, slower_than: float | None, bigger_than: float | None) -> None:
         """Write into `faults` which limits B breaks.  Raises ExecutionError without times."""
         if slower_than is not None:
-            if self.slower is None:
+            between = self.slower_between
+            if self.slower is None or between is None:
                 reason = self.b.why_not_run or self.a.why_not_run
                 raise ExecutionError(f"--slower-than needs the times of both, and {reason}")
-            if self.slower > slower_than:
+            low, high = between
+            if low <= slower_than < self.slower:
+                self.notes.append(
+                    f"Whether B is more than {slower_than:.1%} slower cannot be told apart from "
+                    f"what disturbs this machine: {low:+.1%} to {high:+.1%} over the rounds"
+                )
+            elif self.slower > slower_than:
                 self.faults.append(
                     f"B is {self.slower:.1%} slower than A, and {slower_than:.1%} is allowed"
                 )
@@ -140,6 +162,7 @@ class Comparison:
         """Return everything as JSON, with the two ratios and the medians."""
         found = dataclasses.asdict(self)
         found["slower"], found["bigger"] = self.slower, self.bigger
+        found["slower_between"] = self.slower_between
         for name, side in (("a", self.a), ("b", self.b)):
             found[name]["median_s"] = side.median_s
         for output in found["numbers"]:

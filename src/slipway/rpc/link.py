@@ -20,7 +20,15 @@ import numpy as np
 from slipway import errors
 from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import native
-from slipway.rpc.protocol import FLAG_NO_REPLY, FRAME_BYTES, Code, Failure, Welcome, read_error
+from slipway.rpc.protocol import (
+    FLAG_NO_REPLY,
+    FRAME_BYTES,
+    Code,
+    Failure,
+    Feature,
+    Welcome,
+    read_error,
+)
 
 _GOES_ON = (native.INTERRUPTED, native.CALLBACK, native.OUTPUT)
 _INTERRUPTED = "it was interrupted in the middle of a request"
@@ -363,6 +371,10 @@ class Link:
                 if failure is not Failure.CRASHED:
                     return RPCError(f"{self.peer}: {message}.")
         message, _, trace = message.partition("\nOn the device, innermost call first:\n")
+        if kind == "MemoryError" and not self.features & Feature.LINKED:
+            message += (
+                "; a session has the device's memory, or what its server's --max-memory leaves it"
+            )
         error = remote_error(kind, message)
         frames = [line for line in trace.splitlines() if '.py", line' in line]
         error.add_note("\n".join([f"On the device {self.peer}:", *reversed(frames)]))

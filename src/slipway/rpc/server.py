@@ -70,6 +70,12 @@ class _Config(ctypes.Structure):
     )
 
 
+_LIMITS = (
+    "session_timeout_s", "max_sessions", "max_upload_bytes", "max_memory_bytes", "max_cpu_s",
+    "max_files", "max_handles",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class ServerOptions:
     """What a server allows; the defaults suit one's own machine.
@@ -134,6 +140,9 @@ class ServerOptions:
         """Refuse a key that could not be asked for, or would forge a line of a log."""
         if problem := key_problem(self.key):
             raise RPCArgumentError(f"{self.key!r} is no kind of device: {problem}.")
+        for name in _LIMITS:
+            if (value := getattr(self, name)) < 0:  # the runtime's are unsigned: it had no limit
+                raise RPCArgumentError(f"{name} is {value:g}: a limit is 0 (none) or more.")
 
 
 def listen(host: str, port: int, port_end: int) -> socket.socket:

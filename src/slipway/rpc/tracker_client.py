@@ -54,7 +54,9 @@ class TrackerSession:
         tls_name: str | None = None,
         admin_token: str | None = None,
         purpose: str = "",
+        timeout: float = CONNECT_TIMEOUT_S,
     ) -> None:
+        self._step_s = checks.seconds(timeout, "timeout")
         self._tls = client_context(tls)
         self._tls_name = tls_name
         self._admin_token = checks.secret(admin_token, "the administrator's token")
@@ -172,7 +174,7 @@ class TrackerSession:
 
     def summary(self) -> dict[str, Any]:
         """Return ``queue_info`` (free, total, pending for each kind) and ``server_info``."""
-        payload = self._exchange(Code.SUMMARY, b"", CONNECT_TIMEOUT_S)
+        payload = self._exchange(Code.SUMMARY, b"", self._step_s)
         try:
             _, size, at = struct.unpack_from("<iIq", payload)
             found: dict[str, Any] = json.loads(payload[at : at + size])
@@ -187,7 +189,7 @@ class TrackerSession:
         checks.whole(device, "device", 0, 2**32 - 1)
         raw = checks.text(session, "the session").encode()
         request = struct.pack("<II", device, len(raw)) + raw + b"\0"
-        self._exchange(Code.KICK, request, CONNECT_TIMEOUT_S)
+        self._exchange(Code.KICK, request, self._step_s)
 
     def drain(self, device: int, on: bool = True) -> None:
         """Let a device finish its session and get no other, until ``on=False``.
@@ -195,7 +197,7 @@ class TrackerSession:
         An administrator's act.
         """
         checks.whole(device, "device", 0, 2**32 - 1)
-        self._exchange(Code.DRAIN, struct.pack("<II", device, on), CONNECT_TIMEOUT_S)
+        self._exchange(Code.DRAIN, struct.pack("<II", device, on), self._step_s)
 
     def text_summary(self) -> str:
         """Return the summary as text for people."""
@@ -218,7 +220,7 @@ class TrackerSession:
             raise RPCArgumentError(f"{key!r} is no kind of device: {problem}.")
         raw = key.encode()
         head = struct.pack("<iIII", priority, round(timeout_s * 1000), len(raw), 0)
-        payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + CONNECT_TIMEOUT_S)
+        payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + self._step_s)
         try:
             port, lease_size, address_size, _ = struct.unpack_from("<IIII", payload)
             at = 17 + lease_size
@@ -241,7 +243,7 @@ class TrackerSession:
         host, port = self._address
         peer = f"tracker {host}:{port}"
         link = open_socket(
-            host, port, CONNECT_TIMEOUT_S,
+            host, port, self._step_s,
             f"python -m slipway.exec.rpc_tracker --host {host} --port {port}",
         )  # fmt: skip
         try:
@@ -324,13 +326,16 @@ def connect_tracker(
     tls_name: str | None = None,
     admin_token: str | None = None,
     purpose: str = "",
+    timeout: float = CONNECT_TIMEOUT_S,
 ) -> TrackerSession:
     """Connect to the tracker at `url`:`port`.
 
     `token` defaults to the environment's SLIPWAY_RPC_TOKEN.  `tls` and `tls_name` are those of
     `connect`, and hold for the devices, too.  With `admin_token` the session may `kick` and
     `drain`.  `purpose` is what the tracker's page says beside the user: what devices are for.
+    `timeout`: seconds for each step of connecting, and for each answer of the tracker's own.
     """
     return TrackerSession(
-        url, port, token, tls=tls, tls_name=tls_name, admin_token=admin_token, purpose=purpose
-    )
+        url, port, token, tls=tls, tls_name=tls_name, admin_token=admin_token, purpose=purpose,
+        timeout=timeout,
+    )  # fmt: skip

@@ -91,6 +91,24 @@ def test_page_shows_the_farm_and_follows_it(browser, site):
     assert severe == []
 
 
+def test_before_anything_has_come_the_page_says_nothing(browser, site):
+    blocked = {"urls": ["*api/events*"]}
+    browser.execute_cdp_cmd("Network.enable", {})
+    browser.execute_cdp_cmd("Network.setBlockedURLs", blocked)
+    try:
+        browser.get(f"http://127.0.0.1:{site.port}/")
+        time.sleep(1.2)  # what counts seconds has run
+        browser.find_element(By.ID, "find").send_keys("x")
+        words = browser.find_element(By.TAG_NAME, "main").text
+        figures = [e.text for e in browser.find_elements(By.CSS_SELECTOR, ".tile .figure")]
+    finally:
+        browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        browser.execute_cdp_cmd("Network.disable", {})
+    assert figures == ["\u2013"] * 4
+    for claim in ("0\n", "Nobody waits", "No session", "None since", "No device"):
+        assert claim not in words, words
+
+
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_phone_does_not_scroll_sideways(browser, site, signed_in):
     page = Page(browser, site, 390, 844)

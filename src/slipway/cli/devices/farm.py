@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.exit_codes import FAILED
 from slipway.cli.options import AsJson
 from slipway.version import install_line
 
@@ -70,7 +71,7 @@ def add(
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """Tell what `slipway farm up` started, and whether it still runs."""
+    """Tell what `slipway farm up` started, and whether it still runs; else the exit code is 1."""
     from slipway.farm.virtual import load
 
     farm = load()
@@ -81,6 +82,8 @@ def status(as_json: AsJson = False) -> None:
             console.out.print("There is no farm; `slipway farm up` starts one.")
         return
     show(values_of(farm), as_json)
+    if not all(process.is_alive for process in farm.processes):
+        raise typer.Exit(FAILED)
 
 
 @app.command("down")
@@ -109,6 +112,8 @@ def values_of(farm: Any) -> dict[str, Any]:
 
 def show(found: dict[str, Any], as_json: bool) -> None:
     """Print a farm for people, or as JSON."""
+    from slipway.farm.virtual import ANEW
+
     if as_json:
         print(json.dumps(found, indent=1))
         return
@@ -120,9 +125,11 @@ def show(found: dict[str, Any], as_json: bool) -> None:
     else:
         page = f"none: {install_line('web')} and `slipway farm up` again"
     console.out.print(f"page     {page}", soft_wrap=True, markup=False)
-    for name, alive in found["processes"].items():
-        if not alive:
-            console.out.print(f"[red]✗[/] {name} has ended")
+    ended = [name for name, alive in found["processes"].items() if not alive]
+    for name in ended:
+        console.out.print(f"[red]✗[/] {name} has ended")
+    if ended:
+        console.out.print(ANEW)
     console.out.print("\nHow to use it:")
     console.out.print(f"  export SLIPWAY_RPC_TOKEN=$(cat {found['token_file']})", soft_wrap=True)
     kind = next(iter(found["devices"]), "aarch64")

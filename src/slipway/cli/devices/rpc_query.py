@@ -27,6 +27,9 @@ def rpc_query(
     ] = 9190,
     watch: Annotated[bool, typer.Option("--watch", help="Show it anew until Ctrl-C.")] = False,
     interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds to wait for each answer of the tracker.")
+    ] = 10.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --watch one line for each look.")
     ] = False,
@@ -46,7 +49,7 @@ def rpc_query(
     from slipway.errors import RPCConnectionError
     from slipway.rpc.tracker_client import connect_tracker
 
-    with connect_tracker(host, port) as tracker:
+    with connect_tracker(host, port, timeout=timeout) as tracker:
         if as_json:
             while True:
                 farm = tracker.summary()["farm"]
@@ -87,6 +90,12 @@ def _picture(farm: dict[str, Any]) -> Group:
             Text(device["holder"] or device["last_error"]),
         )
     parts: list[Any] = [kinds, Text(), devices]
+    if said := [device for device in farm["devices"] if _said(device, now)]:
+        remarks = Table("said of", "address", "", box=None)
+        for device in said:
+            address = f"{device['address']}:{device['port']}"
+            remarks.add_row(Text(device["key"]), Text(address), Text(_said(device, now)))
+        parts += [Text(), remarks]
     if farm["queue"]:
         queue = Table("waits for", *_right("priority", "for"), "holder", box=None)
         for request in farm["queue"]:
@@ -102,6 +111,15 @@ def _picture(farm: dict[str, Any]) -> Group:
             errors.add_row(age_text(now - error["at"]), error["kind"], *where)
         parts += [Text(), errors]
     return Group(*parts)
+
+
+def _said(device: dict[str, Any], now: float) -> str:
+    """Return what people said of a device; "" for nothing.  Trackers of before tell none of it."""
+    words = [device.get("note", ""), ", ".join(device.get("tags", ()))]
+    until = device.get("reserved_until", 0.0)
+    if device.get("reserved_for") and until > now:
+        words.insert(0, f"kept for {device['reserved_for']} for another {age_text(until - now)}")
+    return "; ".join(filter(None, words))
 
 
 def _right(*names: str) -> list[Column]:

@@ -29,17 +29,17 @@ def rpc_server(
         bool, typer.Option(help="Host and port are those of a proxy: dial out to it.")
     ] = False,
     session_timeout: Annotated[
-        int | None, typer.Option(help="The longest session, in seconds.")
+        int | None, typer.Option(min=0, help="The longest session, in seconds.")
     ] = None,
-    max_sessions: Annotated[int | None, typer.Option(help="Sessions at one time.")] = None,
-    max_upload: Annotated[int | None, typer.Option(help="The largest file, in MiB.")] = None,
+    max_sessions: Annotated[int | None, typer.Option(min=1, help="Sessions at one time.")] = None,
+    max_upload: Annotated[int | None, typer.Option(min=0, help="The largest file, in MiB.")] = None,
     max_memory: Annotated[
-        int | None, typer.Option(help="Memory that one session may add, in MiB.")
+        int | None, typer.Option(min=0, help="Memory that one session may add, in MiB.")
     ] = None,
     max_cpu: Annotated[
-        int | None, typer.Option(help="Processor time of one session, in seconds.")
+        int | None, typer.Option(min=0, help="Processor time of one session, in seconds.")
     ] = None,
-    max_files: Annotated[int | None, typer.Option(help="Open files of one session.")] = None,
+    max_files: Annotated[int | None, typer.Option(min=0, help="Open files of one session.")] = None,
     serial: Annotated[
         str | None, typer.Option(help="Serve this serial line, and not the network.")
     ] = None,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.completions import target_names
+from slipway.cli.completions import board_names, target_names
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.check_kernels import explained, print_explained
 from slipway.cli.model_file import (
     parse_bindings,
@@ -51,8 +52,17 @@ MEANINGS = {
 def check(
     model: ModelFile,
     target: Annotated[
-        str, typer.Option("--target", autocompletion=target_names, help="What it is to run on.")
-    ] = "llvm",
+        str | None,
+        typer.Option(
+            "--target", autocompletion=target_names, help="What it is to run on. [default: llvm]"
+        ),
+    ] = None,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=board_names, help="A board in the place of --target: does it fit there?"
+        ),
+    ] = None,
     input_shapes: InputShapes = None,
     dim: Dims = None,
     bind: Bindings = None,
@@ -82,6 +92,8 @@ def check(
 
         slipway check kws.tflite --target arm/cortex-m4 --summary
 
+        slipway check kws.tflite --board nucleo-f446re
+
         slipway check vad.onnx --input-shapes "input:[1,576] state:[2,1,128]" --bind sr=16000
 
         slipway check mobilenet.onnx --explain
@@ -90,7 +102,9 @@ def check(
     """
     from slipway.target import Target
 
-    chosen = Target(target)
+    if board is not None and target is not None:
+        raise OptionError("--board has a target of its own: leave --target out")
+    chosen = Target(_board_target(board) if board is not None else target or "llvm")
     rounding = rounding_for(chosen, dense_rounding)
     shapes, dims = parse_shapes(input_shapes), parse_dims(dim)
     constants = parse_bindings(bind)
@@ -106,7 +120,7 @@ def check(
             model, shapes, model_format, constants, rounding, dims, signature,
             counted=chosen.parsed_triple.is_bare,
         )  # fmt: skip
-        found = on_target(module, parameters, chosen)
+        found = on_target(module, parameters, chosen, board)
     report = {
         "model": str(model),
         "target": str(chosen),
@@ -142,7 +156,15 @@ def counted(entries: Sequence[Any]) -> dict[str, int]:
     return counts(entries)
 
 
-def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[str, Any]:
+def _board_target(board: str) -> str:
+    from slipway.micro.board import find_board
+
+    return find_board(board).target
+
+
+def on_target(
+    module: Any, parameters: dict[str, Any], target: Target, board: str | None = None
+) -> dict[str, Any]:
     """Return the schedule of each node on `target`, the memory needed, and what stands against it.
 
     A node has the strategy of its kernel's main operator; "general" where a backend has none.
@@ -172,7 +194,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
         "kernels": len(graph.kernels),
     }
     if chosen.parsed_triple.is_small:
-        memory["boards"] = boards_that_fit(chosen, memory)
+        memory["boards"] = boards_that_fit(chosen, memory, board)
     return {
         "schedules": schedules,
         "memory": memory,
@@ -181,12 +203,14 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
     }
 
 
-def boards_that_fit(target: Target, memory: dict[str, Any]) -> dict[str, bool]:
-    """Return whether the model fits each known board with the target's processor, by estimate.
+def boards_that_fit(
+    target: Target, memory: dict[str, Any], board: str | None = None
+) -> dict[str, bool]:
+    """Return whether the model fits `board`, or each known one of the processor, by estimate.
 
     The planner that follows may still save RAM; ``slipway fit`` tells exactly.
     """
-    from slipway.micro.board import board_names, find_board
+    from slipway.micro import board as known
     from slipway.micro.fit import Verdict, need_of
 
     need = need_of(
@@ -195,8 +219,9 @@ def boards_that_fit(target: Target, memory: dict[str, Any]) -> dict[str, bool]:
         io=memory["inputs_outputs_bytes"],
         kernels=memory["kernels"],
     )
-    boards = [find_board(name) for name in board_names()]
-    return {b.name: Verdict(b, need).fits for b in boards if b.core == target.cpu}
+    names = [board] if board else known.board_names()
+    boards = [known.find_board(name) for name in names]
+    return {b.name: Verdict(b, need).fits for b in boards if board or b.core == target.cpu}
 
 
 def print_report(report: dict[str, Any], only: str | None, summary: bool) -> None:

@@ -175,7 +175,8 @@ def print_comparison(found: Comparison) -> None:
     ]  # fmt: skip
     if a.median_s is not None and b.median_s is not None and found.slower is not None:
         times = time_text(a.median_s), time_text(b.median_s)
-        rows.append(("time per run", *times, f"{found.slower:+.1%}"))
+        low, high = found.slower_between or (0.0, 0.0)
+        rows.append(("time per run", *times, f"{found.slower:+.1%} ({low:+.1%} to {high:+.1%})"))
     console.table(("", "A", "B", "B beside A"), rows)
     print_layers(found)
     if found.changes:

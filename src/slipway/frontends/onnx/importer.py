@@ -55,6 +55,7 @@ from slipway.frontends.onnx.reader import (
     array_of,
     is_aside,
     open_model,
+    unheld,
     weights_bytes,
 )
 from slipway.frontends.onnx.settled_values import (
@@ -304,7 +305,9 @@ class _Importer:
     ) -> tuple[list[Var], list[Value]]:
         graph = self.graph
         values = self._initializers(graph)
-        given = inputs_of(graph, values, shapes, overrides, self.constants, self.stand_ins)
+        unread = self._note_unheld(graph, values)
+        known = {**values, **unread}
+        given = inputs_of(graph, known, shapes, overrides, self.constants, self.stand_ins)
         values.update(given)
         tensors = [tensor for value in given.values() for tensor in tensors_of(value)]
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
@@ -316,7 +319,18 @@ class _Importer:
                 self.is_open = True
         self._check_operators(graph)
         with levels(min(len(self.functions), MAX_DEPTH)):  # none calls itself, see `_function`
-            return inputs, self._nodes(graph, values)
+            return inputs, self._nodes(graph, values, unread)
+
+    def _note_unheld(self, graph: Any, known: Mapping[str, Any]) -> dict[str, str]:
+        """Note the nodes that read inputs of strings and the like; return why, by input.
+
+        One that no node reads is left for `inputs_of` to refuse.
+        """
+        why = {i.name: unheld(i.name, i.type) for i in graph.input if i.name not in known}
+        readers = [(n, name) for n in graph.node for name in n.input if why.get(name)]
+        for node, name in readers:
+            self._note(node, why[name])
+        return {name: why[name] for _, name in readers}
 
     def _initializers(self, graph: Any) -> dict[str, Value]:
         values: dict[str, Value] = {"": None}

@@ -193,6 +193,18 @@ def weights_bytes(proto: Any, aside: Weights) -> int:
     return inside + sum(array.nbytes for array in aside.values())
 
 
+def unheld(name: str, type_: Any) -> str:
+    """Return why an input's elements cannot be had here; "" for those that can."""
+    kind = type_.tensor_type.elem_type
+    if type_.WhichOneof("value") != "tensor_type" or kind in DTYPE_OF:
+        return ""
+    found = {8: "strings", 14: "complex numbers", 15: "complex numbers"}
+    return (
+        f"the input {name!r} holds {found.get(kind, f'elements of type {kind}')}, which Slipway "
+        "does not have: cut the model after the nodes that make numbers of them"
+    )
+
+
 def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:
     """Return (dimensions, dtype) of an input's TypeProto; an unknown dimension is its name or "?".
 
@@ -204,12 +216,7 @@ def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:
     tensor = type_.tensor_type
     dtype = DTYPE_OF.get(tensor.elem_type)
     if dtype is None:
-        found = {8: "strings", 14: "complex numbers", 15: "complex numbers"}
-        what = found.get(tensor.elem_type, f"elements of type {tensor.elem_type}")
-        raise ModelError(
-            f"the input {name!r} holds {what}, which Slipway does not have: cut the model after "
-            "the nodes that make numbers of them"
-        )
+        raise ModelError(unheld(name, type_))
     if not tensor.HasField("shape"):
         return ("?",), dtype
     dims = tuple(

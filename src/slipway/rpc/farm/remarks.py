@@ -34,6 +34,13 @@ class Remarks:
         """Whether it is kept for somebody now."""
         return bool(self.reserved_for) and time.time() < self.reserved_until
 
+    @property
+    def reservation(self) -> str:
+        """For whom it is kept and until when, on the tracker's clock; "" for nobody."""
+        if not self.is_reserved:
+            return ""
+        return f"{self.reserved_for} until {until_text(self.reserved_until)}"
+
     def allows(self, holder: str) -> bool:
         """Return whether the device may go to a client of this name ("slipway 0.1 ana@here 7").
 
@@ -57,6 +64,13 @@ class Remarks:
 
 
 NO_REMARKS = Remarks()
+
+
+def until_text(at: float) -> str:
+    """Return a time (Unix) with its zone and how long it is from now."""
+    minutes = max(0, round((at - time.time()) / 60))
+    length = f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{time.strftime('%a %H:%M %Z', time.localtime(at))} (in {length})"
 
 
 def remarks_of(given: Mapping[str, Any]) -> Remarks:

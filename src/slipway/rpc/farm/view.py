@@ -177,7 +177,7 @@ def why_not(farm: Farm, key: str) -> str:
         if d.holder
     ]
     drained = sum(device.is_drained for device in devices)
-    kept = [f"{d.remarks.reserved_for}" for d in devices if d.remarks.is_reserved]
+    kept = dict.fromkeys(d.remarks.reservation for d in devices if d.remarks.is_reserved)
     text = f"{len(devices)} registered, in use: {', '.join(texts) or 'none'}"
     text += f", reserved for: {', '.join(kept)}" if kept else ""
     return f"{text}, taken out of service: {drained}" if drained else text

@@ -49,6 +49,7 @@ const inUse = (state) => state === "busy" || state === "assigned";
 // --- Figures -------------------------------------------------------------------------------------
 
 function showTiles() {
+  if (!farm.started) return; // nothing has come yet: no figure, and no 0 either
   let online = 0, used = 0, offline = 0, drained = 0;
   for (const device of devices.values()) {
     if (device.state === "offline") offline++; else online++;
@@ -117,7 +118,7 @@ function niceTop(value) {
 function showChart() {
   const box = $("chart");
   const width = box.clientWidth, height = box.clientHeight;
-  if (!width) return;
+  if (!width || !farm.started) return;
   const left = 34, right = 6, top = 8, bottom = 22;
   const end = now();
   const whole = span > 3600 ? [...day, ...points.filter((point) => point[0] > (day.at(-1)?.[0] ?? 0))] : points;
@@ -260,6 +261,7 @@ function placeRows() {
 }
 
 function showCount() {
+  if (!farm.started) return;
   let visible = 0;
   for (const [id, parts] of rows) {
     parts.row.hidden = !matches(devices.get(id));
@@ -278,7 +280,7 @@ for (const state of ["all", ...STATES]) {
   const button = make("button", "", state === "all" ? "All" : WORDS[state][0].toUpperCase() + WORDS[state].slice(1));
   button.type = "button";
   button.dataset.state = state;
-  button.append(make("span", "", "0"));
+  button.append(make("span"));
   button.addEventListener("click", () => { shown = state; showCount(); });
   $("chips").append(button);
 }
