@@ -91,18 +91,20 @@ def rotated(value: Expr, cosine: Expr, sine: Expr, positions: Any, interleaved: 
     half = cosine.tensor_type.shape[1]
     wide = half * 2
     cos, sin = (relay.expand_dims(relay.take(table, positions, 0), 1) for table in (cosine, sine))
-    turned = value
+    turned: Any = value
     if wide != columns:
         turned = relay.strided_slice(value, [0], [wide], axes=[3])
     if interleaved:
         pairs = relay.reshape(turned, (batch, heads, rows, half, 2))
-        one, other = (relay.squeeze(part, [4]) for part in relay.split(pairs, 2, axis=4))
+        halves: list[Any] = [relay.squeeze(p, [4]) for p in relay.split(pairs, 2, axis=4)]
     else:
-        one, other = relay.split(turned, 2, axis=3)
+        halves = list(relay.split(turned, 2, axis=3))
+    one, other = halves
     left = relay.subtract(relay.multiply(one, cos), relay.multiply(other, sin))
     right = relay.add(relay.multiply(one, sin), relay.multiply(other, cos))
     if interleaved:
-        result = relay.reshape(relay.stack([left, right], 4), (batch, heads, rows, wide))
+        pairs = relay.stack([left, right], 4)
+        result: Any = relay.reshape(pairs, (batch, heads, rows, wide))
     else:
         result = relay.concatenate([left, right], 3)
     if wide == columns:
