@@ -101,3 +101,23 @@ def _transposed(node: NodeView, index: int, side: str) -> Any:
     if rank > 1 and node.attr(f"trans{side}", 0):
         order[-2:] = order[:-3:-1]
     return value if order == sorted(order) else relay.transpose(value, order)
+
+
+@converter(
+    *(
+        f"com.microsoft.nchwc.{kind}"
+        for kind in (
+            "Conv", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool", "ReorderInput",
+            "ReorderOutput", "Upsample",
+        )
+    )
+)  # fmt: skip
+def in_blocks(node: NodeView) -> Any:
+    """Weights in blocks of the machine that saved the file, which does not say how large they are.
+
+    Raises UnsupportedNode.
+    """
+    raise node.unsupported(
+        "its channels are in blocks of the processor that saved this file: save it with "
+        "graph_optimization_level ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL, or take the file before"
+    )

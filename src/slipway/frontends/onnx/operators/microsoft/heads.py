@@ -134,9 +134,9 @@ def group_query_attention(node: NodeView) -> Any:
     held = relay.maximum(held, scalar(0, "int32"))
     if node.has(3):
         held = relay.minimum(held, length(node.input(3), 2, "int32"))
-    places = relay.add(held, relay.reshape(counted(rows, "int32"), (1, rows)))
+    own = relay.add(held, relay.reshape(counted(rows, "int32"), (1, rows)))
     if node.attr("do_rotary", 0):
-        positions = node.input(9) if node.has(9) else places
+        positions = node.input(9) if node.has(9) else own
         interleaved = bool(node.attr("rotary_interleaved", 0))
         query, key = (
             rotated(part, node.input(7), node.input(8), positions, interleaved)
@@ -148,7 +148,7 @@ def group_query_attention(node: NodeView) -> Any:
         order = _order(index, held, length(node.input(3), 2, "int32"))
         seen = relay.less(index, relay.add(held, length(query, 2, "int32")))
         key, value = (_joined(node, at, part, order, seen) for at, part in ((3, key), (4, value)))
-    terms = _hidden(node, relay.minimum(places, last), keys)
+    terms = _hidden(node, relay.minimum(own, last), keys)
     scale = node.attr("scale", 0.0) or 1 / np.sqrt(width)
     many_keys, many_values = (
         relay.repeat(part, heads // groups, 1) if heads != groups else part for part in (key, value)
@@ -189,11 +189,11 @@ def _joined(node: NodeView, at: int, part: Any, order: Any, seen: Any) -> Any:
     return relay.where(relay.reshape(seen, (batch, 1, keys, 1)), moved, node.like(0))
 
 
-def _hidden(node: NodeView, places: Any, keys: Any) -> list[Any]:
+def _hidden(node: NodeView, positions: Any, keys: Any) -> list[Any]:
     """Return what is added to the scores: no row sees keys behind it, or too far before it."""
-    batch, rows = places.tensor_type.shape
+    batch, rows = positions.tensor_type.shape
     index = relay.reshape(counted(keys, "int32"), (1, 1, keys))
-    here = relay.reshape(places, (batch, rows, 1))
+    here = relay.reshape(positions, (batch, rows, 1))
     seen = relay.less_equal(index, here)
     window = int(node.attr("local_window_size", -1))
     if window > 0:

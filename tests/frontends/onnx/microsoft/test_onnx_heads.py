@@ -63,7 +63,7 @@ TABLES = {"cos": np.cos(ANGLES).astype(np.float32), "sin": np.sin(ANGLES).astype
 
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize(
-    ("shape", "places", "more"),
+    ("shape", "positions", "more"),
     [
         ((2, 3, 16), [4], {}),
         ((2, 3, 16), [[0, 1, 2], [5, 4, 9]], {}),
@@ -72,8 +72,8 @@ TABLES = {"cos": np.cos(ANGLES).astype(np.float32), "sin": np.sin(ANGLES).astype
     ],
     ids=str,
 )
-def test_rotary_embedding(interleaved, shape, places, more):
-    inputs = {"x": normal(*shape), "at": np.array(places, np.int64)}
+def test_rotary_embedding(interleaved, shape, positions, more):
+    inputs = {"x": normal(*shape), "at": np.array(positions, np.int64)}
     node = contrib(
         "RotaryEmbedding", ["x", "at", "cos", "sin"], "y", interleaved=interleaved, **more
     )

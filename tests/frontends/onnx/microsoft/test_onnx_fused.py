@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
-from graphs import helper
+from graphs import helper, model
 from microsoft import check_both, contrib, run_here
+
+from slipway import relay
+from slipway.errors import OpNotImplemented
 
 RNG = np.random.default_rng(0)
 
@@ -171,3 +174,11 @@ def test_other_layers_of_gpus():
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
     want = np.einsum("nhwcij,oijc->nhwo", windows, weight)
     np.testing.assert_allclose(made, want, rtol=1e-4, atol=1e-4)
+
+
+def test_blocks_of_another_machine_are_refused():
+    node = helper.make_node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc")
+    proto = model([node], {"x": ("float32", (1, 16, 5, 5))}, ["y"], {"w": normal(16, 16, 3, 3)})
+    proto.opset_import.append(helper.make_opsetid("com.microsoft.nchwc", 1))
+    with pytest.raises(OpNotImplemented, match="ORT_ENABLE_EXTENDED"):
+        relay.frontend.from_onnx(proto)
