@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 TYPE = {
     "float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64,
-    "bool": TensorProto.BOOL,
+    "bool": TensorProto.BOOL, "uint8": TensorProto.UINT8,
 }  # fmt: skip
 
 

@@ -234,3 +234,27 @@ def test_random_indices_in_threads():
         pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
     for seed in range(40, 60):
         check(seed, "threads", device)
+
+
+@pytest.mark.parametrize("how", ["plain", "split", "inside", "reordered", "other_axis"])
+def test_sums_of_no_elements_are_set_to_zero(how):
+    """Memory that held something before: no step of the sum runs, and its start counts."""
+    data = te.placeholder((6, 0, 3), name="data")
+    empty, three = te.reduce_axis((0, 0), "empty"), te.reduce_axis((0, 3), "three")
+    axes = [empty, three] if how == "other_axis" else [empty]
+    total = te.compute(
+        (6,), lambda i: te.sum(data[i, empty, three if how == "other_axis" else 0], axis=axes)
+    )
+    result = te.compute((6,), lambda i: total[i] + 1.0)
+    schedule = te.create_schedule(result.op)
+    if how in ("split", "reordered"):
+        outer, inner = schedule[total].split(empty, 4)
+        (row,) = schedule[total].op.axis
+        schedule[total].reorder(outer, row, inner) if how == "reordered" else None
+    if how == "inside":
+        schedule[total].compute_at(schedule[result], result.op.axis[0])
+    arrays = [np.zeros((6, 0, 3), "float32"), np.full(6, 7, "float32"), np.full(6, 9, "float32")]
+    wanted = [data, total, result] if how != "inside" else [data, result]
+    given = [tvm.nd.array(a) for a in (arrays if how != "inside" else (arrays[0], arrays[2]))]
+    tvm.build(schedule, wanted, "llvm")(*given)
+    np.testing.assert_array_equal(given[-1].numpy(), np.ones(6))

@@ -209,11 +209,23 @@ class ComputeNest:
         if not (isinstance(first.condition, E.IntImm) and first.condition.value):
             update = S.IfThenElse(converter.convert(first.condition), update)
         inside = {loop.atom for loop in loops[begin:] if loop.atom is not None}
+        empty = self._combines_nothing()
+        if empty:  # what keeps an axis within no elements is of no loop, and holds for no step
+            guards = [g for g in guards if g[1]]
         outer = [g for g in guards if g[1].isdisjoint(inside)]
         inner = [g for g in guards if not g[1].isdisjoint(inside)]
         update = self.wrap(update, begin, len(loops), inner)
         init = self._init(converter, begin, inner)
-        return self.wrap(S.seq((init, update)), 0, begin, outer)
+        return self.wrap(init if empty else S.seq((init, update)), 0, begin, outer)
+
+    def _combines_nothing(self) -> bool:
+        """Whether a reduced axis has no elements, while the results have some."""
+
+        def empty(axes: Iterable[IterVar]) -> bool:
+            extents = [self.nest.ranges[axis][1] for axis in axes]
+            return any(x.is_const and x.const == 0 for x in extents)
+
+        return empty(self.op.reduce_axis) and not empty(self.op.axis)
 
     def update(self, converter: Converter) -> S.Stmt:
         """Return the statement that combines one more source value into the result."""

@@ -222,3 +222,15 @@ def test_names_of_one_size_are_given_one():
 def test_a_name_that_says_no_size(dims, words):
     with pytest.raises(ModelError, match=words):
         relay.frontend.from_onnx(states_of_their_own(), dims=dims)
+
+
+@pytest.mark.parametrize("kind", ["Concat", "Add"])
+def test_names_of_one_size_that_meet_are_told(kind):
+    """Keras names the batch of each input for itself."""
+    attributes = {"axis": 1} if kind == "Concat" else {}
+    node = helper.make_node(kind, ["x", "z"], ["y"], **attributes)
+    proto = model([node], {"x": ("float32", ("m", 3)), "z": ("float32", ("n", 3))}, ["y"])
+    dims = {"m": (1, 8), "n": (1, 8)}
+    with pytest.raises(ModelError, match=r"if they are one size.*'n': 'm'.*--dim n=m"):
+        relay.frontend.from_onnx(proto, dims=dims)
+    relay.frontend.from_onnx(proto, dims={**dims, "n": "m"})

@@ -63,7 +63,7 @@ def positions_per_part(
         return -(-tiles // each) * (each + start), -each
 
     tiles = -(-positions // tile.rows)
-    fewest = min(tiles, -(-data_bytes // int(room)))
+    fewest = max(1, min(tiles, -(-data_bytes // int(room))))
     parts = min((1, fewest), key=traffic)
     sizes = {-(-tiles // p) for p in range(parts, 2 * parts + 1)} if parts > 1 else {tiles}
     return min(positions, min(sizes, key=cost) * tile.rows)

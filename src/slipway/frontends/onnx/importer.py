@@ -45,6 +45,7 @@ from slipway.frontends.onnx.node_names import export_node_renamed_model, name_of
 from slipway.frontends.onnx.open_sizes import (
     SizeTrial,
     bounds_of,
+    names_that_meet,
     open_sizes,
     shapes_of_dims,
 )
@@ -402,7 +403,7 @@ class _Importer:
                 raise
             except SlipwayError as error:
                 self.wants_values |= isinstance(error, DependsOnInputs)
-                self._note(node, str(error))
+                self._note(node, str(error) + self._meeting(node, values))
             except Exception as error:
                 self._note(node, self._misfit(node, values, error))
             else:
@@ -418,6 +419,12 @@ class _Importer:
                     poisoned.add(name)
                 else:
                     values[name] = made
+
+    def _meeting(self, node: Any, values: dict[str, Value]) -> str:
+        """Return advice on names of open sizes that meet in a node which is to join its inputs."""
+        given = [values.get(name) for name in node.input]
+        shapes = [v.tensor_type.shape for v in given if isinstance(v, Expr)]
+        return names_that_meet(node.op_type, shapes)
 
     def _misfit(self, node: Any, values: dict[str, Value], error: Exception) -> str:
         """Return what ONNX itself holds against a node that a converter failed on.

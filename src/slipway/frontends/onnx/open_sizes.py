@@ -21,6 +21,7 @@ from slipway.relay.dims import ANY, Dim, is_open
 CHANNELS = (1, 3, 4)
 IMAGES = ((224, 224), (320, 320), (48, 320), (32, 320), (640, 640), (32, 32), (28, 28))
 LENGTHS = (128, 16, 512, 576, 1024, 64, 256, 16000, 1)
+JOINS = ("Add", "Concat", "Div", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum", "Where")
 MAX_TRIALS = 12
 MAX_SHOWN = 3  # reasons why no size fits
 MAX_NODES_TRIED = 12_000  # nodes read in all the trials together
@@ -306,3 +307,32 @@ def _image_axes(dims: Dims) -> tuple[int | None, int | None]:
     if isinstance(dims[1], str) or dims[1] in CHANNELS:
         return 2, 3
     return None, None
+
+
+def one_size_for(one: object, other: object) -> str:
+    """Return how a caller says that two names stand for one size."""
+    return (
+        f"say so with dims={{{str(other)!r}: (1, 8), {str(one)!r}: {str(other)!r}}} "
+        f"(--dim {one}={other} on the command line)"
+    )
+
+
+def names_that_meet(kind: str, shapes: Sequence[Dims]) -> str:
+    """Return advice where tensors that an operator joins have names of their own for an axis.
+
+    Exporters of Keras write a name for the batch of each input.
+    """
+    if kind not in JOINS:
+        return ""
+    first = next((s for s in shapes if any(map(_is_name, s))), ())
+    for shape in shapes:
+        for one, other in zip(reversed(shape), reversed(first), strict=False):
+            if _is_name(one) and _is_name(other) and one != other:
+                return f"; {one} and {other} are names of open sizes: if they are one size, " + (
+                    one_size_for(one, other)
+                )
+    return ""
+
+
+def _is_name(size: Any) -> bool:
+    return is_open(size) and str(size).isidentifier()

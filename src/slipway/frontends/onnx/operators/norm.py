@@ -98,14 +98,15 @@ def group_norm(node: NodeView) -> Any:
     return relay.nn.group_norm(node.input(0), scale, bias, groups, 1, node.attr("epsilon", 1e-5))
 
 
-@converter("RMSNormalization")
+@converter("RMSNormalization", "SimplifiedLayerNormalization")
 def rms_norm(node: NodeView) -> Any:
     """The data over its root mean square, times scale."""
     x = node.input(0)
     axes = tuple(range(node.attr("axis", -1) % node.rank(), node.rank()))
     square = relay.mean(relay.multiply(x, x), axes, keepdims=True)
     inverse = relay.rsqrt(relay.add(square, node.like(node.attr("epsilon", 1e-5))))
-    return relay.multiply(relay.multiply(x, inverse), node.input(1))
+    result = relay.multiply(relay.multiply(x, inverse), node.input(1))
+    return [result, inverse][: len(node.outputs)]  # the second of onnxruntime's own operator
 
 
 @converter("LRN")

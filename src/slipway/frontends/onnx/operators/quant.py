@@ -85,7 +85,7 @@ def _affine_args(node: NodeView, axis: int, dtype: str) -> tuple[Any, Any, int] 
     return Constant(factors), Constant(zeros.astype(np.int32)), axis
 
 
-@converter("QuantizeLinear")
+@converter("QuantizeLinear", "com.microsoft.QuantizeLinear")
 def quantize_linear(node: NodeView) -> Any:
     """Real numbers to integers, one scale for all, per axis or per block."""
     axis = node.attr("axis", 1)
@@ -134,7 +134,7 @@ def _kept_in_blocks(node: NodeView, axis: int) -> Any:
     return made if made is None or axis % 2 else relay.transpose(made, (1, 0))
 
 
-@converter("DequantizeLinear")
+@converter("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def dequantize_linear(node: NodeView) -> Any:
     """Integers to real numbers."""
     axis = node.attr("axis", 1)
@@ -175,7 +175,7 @@ def dynamic_quantize_linear(node: NodeView) -> Any:
     return [*in_own_range(node.input(0))]
 
 
-def _centred(node: NodeView, index: int, zero_index: int, axis: int | None = None) -> Any:
+def centred(node: NodeView, index: int, zero_index: int, axis: int | None = None) -> Any:
     """Return an integer input less its zero point, in int32."""
     whole = relay.cast(node.input(index), "int32")
     zero = node.optional(zero_index)
@@ -196,7 +196,7 @@ def _centred(node: NodeView, index: int, zero_index: int, axis: int | None = Non
 def matmul_integer(node: NodeView) -> Any:
     """The product of integer matrices in 32 bits, which those of 8 bits fit into."""
     rows = node.rank(0) - 2 if node.rank(0) > 1 else None
-    return product_of(_centred(node, 0, 2, rows), _centred(node, 1, 3, node.rank(1) - 1))
+    return product_of(centred(node, 0, 2, rows), centred(node, 1, 3, node.rank(1) - 1))
 
 
 def _requantized(node: NodeView, total: Any, scales: tuple[Any, Any, Any], zero: Any) -> Any:
@@ -216,7 +216,7 @@ def _scalar(value: Expr) -> Any:
 @converter("QLinearMatMul")
 def qlinear_matmul(node: NodeView) -> Any:
     """A * b of quantised matrices, requantised."""
-    a, b = _centred(node, 0, 2, max(node.rank(0) - 2, 0)), _centred(node, 3, 5, node.rank(3) - 1)
+    a, b = centred(node, 0, 2, max(node.rank(0) - 2, 0)), centred(node, 3, 5, node.rank(3) - 1)
     scales = [node.input(1), node.input(4), node.input(6)]
     if any(s.tensor_type.dtype != "float32" for s in scales):
         scales = [relay.cast(s, "float32") for s in scales]
@@ -243,13 +243,13 @@ def _integer_conv(node: NodeView, data: Expr, weight: Any) -> Any:
 @converter("ConvInteger")
 def conv_integer(node: NodeView) -> Any:
     """The exact convolution of integers."""
-    return _integer_conv(node, _centred(node, 0, 2), _centred(node, 1, 3, 0))
+    return _integer_conv(node, centred(node, 0, 2), centred(node, 1, 3, 0))
 
 
 @converter("QLinearConv")
 def qlinear_conv(node: NodeView) -> Any:
     """The convolution of quantised data, with an int32 bias, requantised."""
-    total = _integer_conv(node, _centred(node, 0, 2), _centred(node, 3, 5, 0))
+    total = _integer_conv(node, centred(node, 0, 2), centred(node, 3, 5, 0))
     if node.has(8):
         total = relay.nn.bias_add(total, node.input(8))
     weight_scale = _scalar(node.input(4))

@@ -10,6 +10,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.open_sizes import one_size_for
 from slipway.frontends.onnx.operators.quant import in_own_range
 from slipway.frontends.onnx.operators.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
@@ -264,9 +265,8 @@ def _check_shapes(node: NodeView, directions: int) -> None:
         for one, other in zip(found, shape, strict=True):
             if isinstance(one, SymbolDim) and isinstance(other, SymbolDim) and one != other:
                 raise node.unsupported(
-                    f"{name} has the open size {one} where X has {other}, and they are one: say so "
-                    f"with dims={{{str(other)!r}: (1, 8), {str(one)!r}: {str(other)!r}}} "
-                    f"(--dim {one}={other} on the command line)"
+                    f"{name} has the open size {one} where X has {other}, and they are one: "
+                    f"{one_size_for(one, other)}"
                 )
 
 

@@ -1,4 +1,4 @@
-"""Operators of the domain com.microsoft that onnxruntime's quantiser and optimiser write.
+"""Operators on quantised values that onnxruntime's quantiser writes.
 
 A quantised operator without an integer form of its own is computed on real numbers and quantised
 again, which is how its kernels are defined.
@@ -13,7 +13,9 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.microsoft.channels import channels_first, channels_last
 from slipway.frontends.onnx.operators.pool import average_of_windows
+from slipway.frontends.onnx.operators.quant import qlinear_conv as standard_conv
 from slipway.frontends.onnx.operators.quant import quantized
 from slipway.relay.op_registry import const
 
@@ -65,13 +67,12 @@ def pool(node: NodeView) -> Any:
     """Means of quantised values, of all of an image or of windows."""
     x, last = _real(node, 0), bool(node.attr("channels_last", 0))
     rank = x.tensor_type.rank
-    to_first, to_last = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
-    x = relay.transpose(x, to_first) if last else x
+    x = channels_first(x) if last else x
     if node.kind == "QLinearAveragePool":
         means = average_of_windows(node, x)
     else:
         means = relay.mean(x, tuple(range(2, rank)), keepdims=True)
-    return _requantized(node, relay.transpose(means, to_last) if last else means, 3)
+    return _requantized(node, channels_last(means) if last else means, 3)
 
 
 @converter("com.microsoft.QLinearWhere")
@@ -116,29 +117,18 @@ def gemm(node: NodeView) -> Any:
     return _requantized(node, value, 7) if node.has(7) else value
 
 
-@converter("com.microsoft.Gelu", "com.microsoft.FastGelu", "com.microsoft.BiasGelu")
-def gelu(node: NodeView) -> Any:
-    """Gelu after an optional bias; FastGelu by the tanh approximation."""
-    x = relay.add(node.input(0), node.input(1)) if node.has(1) else node.input(0)
-    if node.kind == "FastGelu":
-        cube = relay.multiply(relay.multiply(x, x), x)
-        inner = relay.add(x, relay.multiply(cube, node.like(0.044715)))
-        phi = relay.tanh(relay.multiply(inner, node.like(np.sqrt(2 / np.pi))))
-    else:
-        phi = relay.erf(relay.multiply(x, node.like(np.sqrt(0.5))))
-    return relay.multiply(relay.multiply(x, node.like(0.5)), relay.add(phi, node.like(1)))
+@converter("com.microsoft.QLinearConv")
+def qlinear_conv(node: NodeView) -> Any:
+    """The standard's QLinearConv, whose data may have its channels last."""
+    if not node.attr("channels_last", 0):
+        return standard_conv(node)
+    node.inputs[0] = channels_first(node.input(0))
+    return channels_last(standard_conv(node))
 
 
-@converter("com.microsoft.SkipLayerNormalization")
-def skip_layer_norm(node: NodeView) -> Any:
-    """layer_norm(x + skip + bias), as fused transformers have it."""
-    total = relay.add(node.input(0), node.input(1))
-    if node.has(4):
-        total = relay.add(total, node.input(4))
-    width = total.tensor_type.shape[-1]
-    beta = node.optional(3)
-    beta = const(np.zeros(width, np.float32)) if beta is None else beta
-    result = relay.nn.layer_norm(total, node.input(2), beta, -1, node.attr("epsilon", 1e-12))
-    if any(node.outputs[1:3]):
-        raise node.unsupported("its mean or variance is asked for")
-    return [result, result, result, total][: len(node.outputs)]
+@converter("com.microsoft.QLinearReduceMean")
+def reduce_mean(node: NodeView) -> Any:
+    """Means of quantised values along axes."""
+    axes = node.attr("axes") or tuple(range(node.rank()))
+    means = relay.mean(_real(node, 0), axes, keepdims=bool(node.attr("keepdims", 1)))
+    return _requantized(node, means, 3)

@@ -13,6 +13,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.relay.op_registry import const
+from slipway.relay.ops.build import counted, length
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -49,22 +50,30 @@ def attention(node: NodeView) -> Any:
     The mask is (batch,) lengths, (batch, keys) or (batch, rows, keys); where it is 0,
     `mask_filter_value` is added to the score.
     """
-    x, heads = node.input(0), node.attr("num_heads")
+    x = node.input(0)
     if node.rank(0) != 3:
         raise node.unsupported(f"its input has {node.rank(0)} axes; 3 are served")
-    if node.attr("do_rotary", 0) or node.attr("past_present_share_buffer", 0) or node.has(6):
-        raise node.unsupported("rotary embeddings and shared buffers are not served")
+    if node.has(6):
+        raise node.unsupported("shared buffers are not served")
     batch, rows, width = node.type().shape
-    full = node.type(1).shape[1]
-    sizes = node.attr("qkv_hidden_sizes") or (full // 3,) * 3
-    if sum(sizes) != full or any(size % heads for size in sizes):
-        raise node.unsupported(f"{heads} heads do not divide its weights of {full} columns")
     flat = relay.nn.matmul(relay.reshape(x, (batch * rows, width)), node.input(1))
     if node.has(2):
         flat = relay.add(flat, node.input(2))
+    return attention_of(node, relay.reshape(flat, (batch, rows, flat.tensor_type.shape[1])))
+
+
+def attention_of(node: NodeView, flat: Expr) -> Any:
+    """Return the attention of (batch, rows, queries and keys and values); the mask is input 3."""
+    heads = node.attr("num_heads")
+    if node.attr("do_rotary", 0) or node.attr("past_present_share_buffer", 0):
+        raise node.unsupported("rotary embeddings and shared buffers are not served")
+    batch, rows, full = flat.tensor_type.shape
+    sizes = node.attr("qkv_hidden_sizes") or (full // 3,) * 3
+    if sum(sizes) != full or any(size % heads for size in sizes):
+        raise node.unsupported(f"{heads} heads do not divide its weights of {full} columns")
     ends = np.cumsum(sizes)
     query, key, value = (
-        _of_heads(relay.strided_slice(flat, [int(end - size)], [int(end)], axes=[1]),
+        of_heads(relay.strided_slice(flat, [int(end - size)], [int(end)], axes=[2]),
                   (batch, rows, heads, size // heads))
         for size, end in zip(sizes, ends, strict=True)
     )  # fmt: skip
@@ -75,14 +84,11 @@ def attention(node: NodeView) -> Any:
                                              past.tensor_type.shape[1:]), part], 2)
             for i, part in enumerate((key, value))
         )  # fmt: skip
-    keys = key.tensor_type.shape[2]
     scale = node.attr("scale", 0.0) or 1 / np.sqrt(sizes[0] // heads)
-    scores = _product(query, relay.transpose(key, (0, 1, 3, 2)))
-    scores = relay.multiply(scores, node.like(scale))
-    for term in _masks(node, batch, rows, keys):
-        scores = relay.add(scores, term)
-    result = _product(relay.nn.softmax(scores, -1), value)
-    result = relay.reshape(relay.transpose(result, (0, 2, 1, 3)), (batch, rows, sizes[2]))
+    terms = added_for(node, node.optional(3), query, key)
+    if node.has(5):
+        terms.append(node.input(5))
+    result = weighted(query, key, value, node.like(scale), terms)
     if len(node.outputs) == 1 or not node.outputs[1]:
         return result
     if sizes[1] != sizes[2]:
@@ -90,7 +96,7 @@ def attention(node: NodeView) -> Any:
     return [result, relay.stack([key, value], 0)]
 
 
-def _of_heads(flat: Expr, shape: tuple[int, int, int, int]) -> Any:
+def of_heads(flat: Expr, shape: tuple[int, int, int, int]) -> Any:
     """Return (rows, columns) as (batch, heads, rows, columns of one)."""
     return relay.transpose(relay.reshape(flat, shape), (0, 2, 1, 3))
 
@@ -106,16 +112,36 @@ def _product(a: Expr, b: Expr) -> Any:
     return relay.reshape(flat, (batch, heads, m, n))
 
 
-def _masks(node: NodeView, batch: int, rows: int, keys: int) -> list[Any]:
-    """Return what is added to the scores, each broadcast over the heads."""
+def weighted(
+    query: Any, key: Any, value: Any, scale: Any, terms: list[Any], cap: float = 0.0
+) -> Any:
+    """Return softmax(scale * query key + terms) value, (batch, rows, columns of all heads).
+
+    With `cap`, the scores are kept within it by a tanh.
+    """
+    batch, heads, rows, _ = query.tensor_type.shape
+    scores = _product(query, relay.transpose(key, (0, 1, 3, 2)))
+    scores = relay.multiply(scores, scale)
+    if cap:
+        most = const(cap, scores.tensor_type.dtype)
+        scores = relay.multiply(relay.tanh(relay.divide(scores, most)), most)
+    for term in terms:
+        scores = relay.add(scores, term)
+    result = _product(relay.nn.softmax(scores, -1), value)
+    columns = heads * value.tensor_type.shape[3]
+    return relay.reshape(relay.transpose(result, (0, 2, 1, 3)), (batch, rows, columns))
+
+
+def added_for(node: NodeView, mask: Any, query: Any, key: Any) -> list[Any]:
+    """Return what a mask adds to the scores, broadcast over the heads."""
+    (batch, _, rows, _), keys = query.tensor_type.shape, key.tensor_type.shape[2]
     filtered = node.like(node.attr("mask_filter_value", -10000.0))
     terms: list[Any] = []
-    if node.has(3):
-        mask = node.input(3)
+    if mask is not None:
         shape = mask.tensor_type.shape
         if shape == (batch,):
             ends = relay.reshape(relay.cast(mask, "int32"), (batch, 1))
-            seen = relay.less(const(np.arange(keys, dtype=np.int32)), ends)
+            seen = relay.less(counted(keys, "int32"), ends)
         elif shape in ((batch, keys), (batch, rows, keys)):
             seen = relay.not_equal(mask, const(0, mask.tensor_type.dtype))
         else:
@@ -127,9 +153,10 @@ def _masks(node: NodeView, batch: int, rows: int, keys: int) -> list[Any]:
         seen = relay.reshape(seen, (batch, *between, *seen.tensor_type.shape[1:]))
         terms.append(relay.where(seen, node.like(0), filtered))
     if node.attr("unidirectional", 0):
-        later = np.triu(np.ones((rows, keys), bool), 1 + keys - rows)
-        lowest = np.finfo(node.type().dtype).min
-        terms.append(const(np.where(later, lowest, 0).astype(node.type().dtype)))
-    if node.has(5):
-        terms.append(node.input(5))
+        own = relay.reshape(counted(rows, "int32"), (rows, 1))
+        before = relay.subtract(length(key, 2, "int32"), length(query, 2, "int32"))
+        own = relay.add(own, before)
+        seen = relay.less_equal(relay.reshape(counted(keys, "int32"), (1, keys)), own)
+        lowest = node.like(np.finfo(node.type().dtype).min)
+        terms.append(relay.where(seen, node.like(0), lowest))
     return terms

@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from graphs import helper, model
+from microsoft import check_both, contrib, run_both
 
 import slipway as tvm
 from slipway import relay
@@ -27,10 +28,6 @@ def check(nodes, weights, tolerance=0.0):
     mod, _ = relay.frontend.from_onnx(proto)
     want = session.run(None, {"x": X})[0]
     np.testing.assert_allclose(interpret(mod, x=X), want, rtol=tolerance, atol=tolerance)
-
-
-def contrib(kind, inputs, output="q1", **attributes):
-    return helper.make_node(kind, inputs, [output], domain="com.microsoft", **attributes)
 
 
 QUANTISE = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])
@@ -119,25 +116,6 @@ def test_matmul_integer_of_16_bits_wraps():
     back = helper.make_node("Cast", ["product"], ["y"], to=1)
     product = contrib("MatMulInteger16", ["x16", "b"], "product")
     check([scaled, cast, product, back], {"b": values, "factor": np.float32(9000)})
-
-
-def run_both(nodes, inputs, outputs, weights=()):
-    """Run a model of inputs (name -> array) here and in onnxruntime."""
-    listed = {n: (a.dtype.name, a.shape) for n, a in inputs.items()}
-    proto = model(nodes, listed, outputs, dict(weights))
-    for domain in ("com.microsoft", "ai.onnx.ml"):
-        proto.opset_import.append(helper.make_opsetid(domain, 1))
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # with more, states of an LSTM have a range for each thread
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
-    mod, _ = relay.frontend.from_onnx(proto)
-    got = interpret(mod, **inputs)
-    return got if isinstance(got, list | tuple) else [got], session.run(None, inputs)
-
-
-def check_both(nodes, inputs, outputs, weights=(), tolerance=1e-5):
-    for got, want in zip(*run_both(nodes, inputs, outputs, weights), strict=True):
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("segments", [False, True])

@@ -1,0 +1,1 @@
+"""Operators of the domain com.microsoft, which onnxruntime's optimiser and quantiser write."""
