@@ -156,7 +156,7 @@ def test_knobs_reach_the_code():
             kernel = schedule_primitive(function, Target(AVX2))
             return str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
 
-    wide = relay.sqrt(var("x", 64, 512))
+    wide = relay.sqrt(var("x", 128, 512))
     assert "parallel" in text(wide)
     assert "parallel" not in text(wide, share_from=1 << 20)
     assert re.search(r"vectorized|ramp|:8|x8", text(wide))
@@ -177,7 +177,7 @@ def test_groups_of_registers():
         == group_lanes(Target("llvm -mtriple=riscv64-linux-gnu"), "float32", 4)
         == 1
     )
-    assert loop_knobs(Target(AVX2)) == LoopKnobs(1, 48, 1 << 15)
+    assert loop_knobs(Target(AVX2)) == LoopKnobs(1, 48, 1 << 16)
     assert np.dtype("float32").itemsize * group_lanes(Target(AVX2), "float32", 2) == 64
 
 
