@@ -74,12 +74,12 @@ def main():
     given = inputs(torch)
     torchscript = sys.argv[3:] == ["torchscript"]
     said = (by_torchscript if torchscript else by_torch_export)(torch, module, given, folder, name)
-    judge, asked = module, given
+    judge, wanted = module, given
     if torchscript:
         judge = module.double()
-        asked = tuple(v.double() if v.is_floating_point() else v for v in given)
+        wanted = tuple(v.double() if v.is_floating_point() else v for v in given)
     with torch.no_grad():
-        found = judge(*asked)
+        found = judge(*wanted)
     if not isinstance(found, torch.Tensor):
         found = next(v for v in (found.values() if hasattr(found, "values") else found))
     arrays = {f"in{i}": v.numpy() for i, v in enumerate(given)}

@@ -87,7 +87,7 @@ def schedule_transposed(
     stage.reorder(*others, u_outer, v_outer, u_tile, u_inner, v_inner)
     stage.unroll(u_inner)
     stage.vectorize(v_inner)
-    if usual(prod(extent_of(axis) for axis in axes)) >= copied_elements(target) // 3:
+    if usual(prod(extent_of(axis) for axis in axes)) >= copied_elements(target) // 2:
         stage.parallel(stage.fuse(*others, u_outer))
     return True
 
@@ -119,7 +119,7 @@ def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, l
     stage: Any = schedule[tensor]
     *others, pixels, channels = stage.op.axis
     stage.unroll(channels)
-    if total >= copied_elements(target) // 3:
+    if total >= copied_elements(target) // 2:
         stage.parallel(stage.fuse(*others) if others else pixels)
     return True
 

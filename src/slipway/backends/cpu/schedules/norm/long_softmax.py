@@ -138,7 +138,7 @@ def _applies(times: int) -> Callable[[Any, Sequence[Type], Target], bool]:
 def _default(problem: Problem) -> RowSumKnobs:
     (data,), target = problem.in_types, problem.target
     lanes, costs = vector_lanes(target, data.dtype), target.core.costs
-    share_from = copied_elements(target) // 8
+    share_from = copied_elements(target) // 4
     return RowSumKnobs(lanes, share_from, costs.sum_vectors, costs.sum_steps)
 
 

@@ -44,7 +44,7 @@ def _default(problem: Problem) -> RowKnobs:
     """A row's work is some twenty instructions an element: fewer elements are worth sharing."""
     (data,), target = problem.in_types, problem.target
     lanes = _lanes(target, data.dtype, data.shape[-1])
-    return RowKnobs(lanes, copied_elements(target) // 8)
+    return RowKnobs(lanes, copied_elements(target) // 4)
 
 
 def _space(problem: Problem) -> Space:
