@@ -82,9 +82,8 @@ def schedule_elementwise_stage(
         while loops and usual(inner.extent) < lanes:
             inner = fuse(stage, [loops.pop(), inner])
         vectorize(stage, loops, inner, lanes)
-    work = reading.copied(total)
-    if loops and work >= knobs.share_from:
-        loops = parallel_outer(stage, loops, work, knobs.share_from // 4)
+    if loops and reading.copied(total) >= knobs.share_from:
+        loops = parallel_outer(stage, loops, total, knobs.share_from // max(4, reading.streams))
     if lanes > 1 and steady and loops:
         _unroll_steps(stage, loops[-1], knobs.unrolled // reading.size)
 
