@@ -27,20 +27,22 @@ from benchmarks import cpu
 from benchmarks._unseen.fifth import NETWORKS as FIFTH
 from benchmarks._unseen.fourth import NETWORKS as FOURTH
 from benchmarks._unseen.networks import NETWORKS as FIRST
+from benchmarks._unseen.seventh import NETWORKS as SEVENTH
 from benchmarks._unseen.sixth import NETWORKS as SIXTH
 from benchmarks._unseen.third import NETWORKS as THIRD
 from benchmarks.fuzz_graphs import campaign
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH
 HERE = Path(__file__).parent
 EXPORT_LIMIT_S = 600
 
 
-def exported(name, folder, python):
+def exported(name, folder, python, torchscript=False):
     """Write a network's files unless they are there; return {file: why it is missing}."""
     if (folder / f"{name}.npz").is_file() and (folder / f"{name}.json").is_file():
         return json.loads((folder / f"{name}.json").read_text())
     command = [python, str(HERE / "unseen_worker.py"), name, str(folder)]
+    command += ["torchscript"] * torchscript
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=EXPORT_LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -130,6 +132,9 @@ def main():
     parser.add_argument(
         "--folder", type=Path, help="of the exported files; in the cache by default"
     )
+    parser.add_argument(
+        "--torchscript", action="store_true", help="exported by TorchScript, judged in float64"
+    )
     parser.add_argument("--target", choices=["llvm", "opencl", "vulkan"], default="llvm")
     parser.add_argument("--timed", action="store_true", help="time beside ONNX Runtime, OpenVINO")
     parser.add_argument("--threads", type=int, nargs="*", default=[1], help="for --timed")
@@ -149,7 +154,7 @@ def main():
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     notes, everything = [], {}
     for name in options.networks:
-        missing = exported(name, folder, options.python)
+        missing = exported(name, folder, options.python, options.torchscript)
         notes += [f"{name}: no {kind} file: {why}" for kind, why in missing.items()]
         rows = {}
         here = partial(ours, target=options.target)

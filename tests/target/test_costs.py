@@ -108,17 +108,18 @@ NO_FITS = {
         "FEWEST": "lanes of a vector", "MOST_FILTERS": "general registers, of addresses",
     },
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
-    "schedules/generic.py": {"_OPEN_TASKS": "steps to share"},
+    "schedules/generic.py": {"_OPEN_TASKS": "steps to share", "_SLOW": "streams"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},
     "schedules/matmul/partial_sums.py": {"PART": "rounding errors"},
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
     "schedules/matmul/tiles_pairs.py": {"BYTES": "of a bfloat16"},
-    "schedules/resize/nearest.py": {"_COPIES": "compile time"},
+    "schedules/resize/plain.py": {"READS": "of an element"},
+    "schedules/resize/nearest.py": {"_COPIES": "compile time", "_COPIED": "elements"},
     "schedules/resize/sampled.py": {"_MOST_TAPS": "compile time"},
     "schedules/joined_parts.py": {"TOGETHER": "compile time", "UNROLLED": "compile time"},
-    "schedules/scatter.py": {"STEPS": "instructions"},
+    "schedules/scatter.py": {"STEPS": "instructions", "_COPIED": "elements"},
     "schedules/short_rows.py": {
         "_MOST_NODES": "compile time", "(_ALONE, _STEP)": "instructions",
         "_PER_CONSTANT": "instructions",
@@ -130,7 +131,9 @@ NO_FITS = {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
         "(_HIGH, _LOW)": "the halves of ln 2",
     },
-    "schedules/reduction.py": {"LANES_IN_THE_END": "of the last addition of parts"},
+    "schedules/reduction.py": {
+        "LANES_IN_THE_END": "of the last addition of parts", "_CARRIED": "elements",
+    },
     "schedules/register_tile.py": {"COPY_LANES": "bytes of a line"},
     "tile.py": {
         "LANE_BLOCKS": "layouts of packed weights",

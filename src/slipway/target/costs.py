@@ -20,7 +20,7 @@ class Costs:
 
     - `share_cycles`: work in cycles from which another core helps; less is over before it has
       fetched its data from the first one.
-    - `share_elements`: the same in elements, for loops that do little with each.
+    - `share_vectors`: the same in vectors of float32 that are copied, for loops over elements.
     - `ahead_bytes`: how far ahead of its use a panel of weights is prefetched.
     - `l2_share`: the part of the second-level cache that data may fill.
     - `streamed_positions`: up to so many positions of an image, a convolution waits for its
@@ -94,7 +94,7 @@ class Costs:
     """
 
     share_cycles: int = 20_000
-    share_elements: int = 1 << 15
+    share_vectors: int = 1 << 13
     ahead_bytes: int = 2048
     l2_share: float = 0.8
     streamed_positions: int = 100

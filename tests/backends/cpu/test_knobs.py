@@ -9,7 +9,7 @@ from kernel_check import run, var
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.knobs import LoopKnobs, group_lanes, loop_knobs
+from slipway.backends.cpu.knobs import LoopKnobs, copied_elements, group_lanes, loop_knobs
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import applicable, strategies
 from slipway.compiler.kernels import lower_kernel
@@ -156,7 +156,7 @@ def test_knobs_reach_the_code():
             kernel = schedule_primitive(function, Target(AVX2))
             return str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
 
-    wide = relay.sqrt(var("x", 64, 512))
+    wide = relay.sqrt(var("x", 128, 512))
     assert "parallel" in text(wide)
     assert "parallel" not in text(wide, share_from=1 << 20)
     assert re.search(r"vectorized|ramp|:8|x8", text(wide))
@@ -177,7 +177,7 @@ def test_groups_of_registers():
         == group_lanes(Target("llvm -mtriple=riscv64-linux-gnu"), "float32", 4)
         == 1
     )
-    assert loop_knobs(Target(AVX2)) == LoopKnobs(1, 48, 1 << 15)
+    assert loop_knobs(Target(AVX2)) == LoopKnobs(1, 48, 1 << 16)
     assert np.dtype("float32").itemsize * group_lanes(Target(AVX2), "float32", 2) == 64
 
 
@@ -259,3 +259,38 @@ def test_a_scan_takes_what_its_kernels_take_in_every_step():
     assert long.cycles == 10 * short.cycles > 0
     assert str(short.knobs) == "lanes=8"
     assert str(choice(3, SSE).knobs) == "lanes=4"
+
+
+TWO_CORES = Target("llvm -mcpu=znver4 -num-cores=2")
+
+
+def shares(x, body):
+    """Whether the kernel of a graph is launched on several cores."""
+    library = relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target=TWO_CORES)
+    lines = library.get_lib().get_source("asm").splitlines()
+    return any("__slipway_parallel_launch(%rip)" in line for line in lines)
+
+
+def test_what_is_copied_counts_in_vectors():
+    sizes = [copied_elements(Target(f"llvm -mcpu={cpu}")) for cpu in ("znver4", "haswell")]
+    arm = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+    assert [*sizes, copied_elements(arm)] == [1 << 17, 1 << 16, 1 << 15]
+
+
+@pytest.mark.parametrize(
+    ("make", "few", "many"),
+    [
+        (relay.nn.relu, 100, 140),
+        (lambda x: x + relay.nn.relu(x), 66, 90),
+        (lambda x: relay.where(relay.less(x, relay.const(0.0)), x, x * x), 48, 66),
+        (relay.exp, 30, 40),
+        (lambda x: relay.sum(x, axis=2), 100, 140),
+        (lambda x: relay.argmax(x, axis=1), 16, 40),
+        (lambda x: relay.transpose(x, (0, 2, 1)), 60, 70),
+        (relay.nn.softmax, 28, 36),
+    ],
+)
+def test_cores_share_loops_that_take_longer_than_a_launch(make, few, many):
+    for thousands, wanted in ((few, False), (many, True)):
+        x = var("x", thousands, 16, 64)  # about a thousand elements each
+        assert shares(x, make(x)) == wanted

@@ -32,8 +32,8 @@ class LoopKnobs(Knobs):
     """Of loops over elements.
 
     `group`: registers of 32-bit elements that one vector fills; 0: no vectors.  `unrolled`: nodes
-    of expressions in the copies of an unrolled loop, at most.  `share_from`: the elements from
-    which cores share a loop, in tasks of a quarter of them.
+    of expressions in the copies of an unrolled loop, at most.  `share_from`: the elements, if they
+    are only copied, from which cores share a loop, in tasks of a quarter of them.
     """
 
     group: int
@@ -70,10 +70,15 @@ def vector_lanes(target: Target, dtype: str) -> int:
     return max(1, target.vector_bits // max(8, dtypes.bits_of(dtype)))
 
 
+def copied_elements(target: Target) -> int:
+    """Return how many elements are copied in the time from which another core helps."""
+    return target.core.costs.share_vectors * vector_lanes(target, "float32")
+
+
 def copy_knobs(problem: Problem) -> RowKnobs:
     """Return what rows are copied with: a register's lanes, shared as elementwise loops are."""
     target, dtype = problem.target, problem.out_types[0].dtype
-    return RowKnobs(vector_lanes(target, dtype), target.core.costs.share_elements)
+    return RowKnobs(vector_lanes(target, dtype), copied_elements(target))
 
 
 def dividing_lanes(extent: int, most: int) -> int:
@@ -104,7 +109,7 @@ def loop_knobs(target: Target) -> LoopKnobs:
     eight.  Smaller elements may become 32 bits wide on the way.
     """
     group = 4 if target.arch.startswith("riscv") and target.vector_bits else 1
-    return LoopKnobs(group, target.core.costs.unrolled_nodes, target.core.costs.share_elements)
+    return LoopKnobs(group, target.core.costs.unrolled_nodes, copied_elements(target))
 
 
 def sum_knobs(target: Target) -> SumKnobs:

@@ -35,6 +35,7 @@ from slipway.relay.op_registry import OpPattern
 if TYPE_CHECKING:
     from slipway.target import Target
 
+_SLOW = 6  # streams: a function, or a read whose place is looked up
 _OPEN_TASKS = 16  # of loops whose number of steps is open, before more of them are fused
 
 
@@ -81,8 +82,8 @@ def schedule_elementwise_stage(
         while loops and usual(inner.extent) < lanes:
             inner = fuse(stage, [loops.pop(), inner])
         vectorize(stage, loops, inner, lanes)
-    if loops and total >= knobs.share_from:
-        loops = parallel_outer(stage, loops, total, knobs.share_from // 4)
+    if loops and reading.copied(total) >= knobs.share_from:
+        loops = parallel_outer(stage, loops, total, knobs.share_from // max(4, reading.streams))
     if lanes > 1 and steady and loops:
         _unroll_steps(stage, loops[-1], knobs.unrolled // reading.size)
 
@@ -101,12 +102,18 @@ def own_lanes(row: Any, lanes: int, target: Target) -> int:
 class Reading:
     """What an element is made of: `size` in nodes; where it is read.
 
-    `flat`: all at its own place.  `along`: along the last axis if at all, step by step.
+    `flat`: all at its own place.  `along`: along the last axis if at all, step by step.  `streams`:
+    what is read and written, where a function or a place that is looked up takes as long as six.
     """
 
     size: int
     flat: bool
     along: bool
+    streams: int
+
+    def copied(self, elements: int) -> int:
+        """Return how many elements are copied in the time that so many of these take."""
+        return elements * self.streams // 2
 
 
 def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Reading:
@@ -114,7 +121,7 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
 
     What several parts share is looked into once, and counts in each of them.
     """
-    flat, along = True, True
+    flat, along, streams = True, True, 1
     whole = schedule[tensor].op
     sizes: dict[tuple[int, int], int] = {}
     below: dict[tuple[int, int], list[tuple[Any, te.Operation]]] = {}
@@ -131,6 +138,8 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
             continue
         if not isinstance(node, ProducerLoad):
             below[key] = [(child, op) for child in children(node)]
+            if isinstance(node, Call) and constants_of(node.op):
+                streams += _SLOW
         else:
             producer = node.producer
             own = [axis.var for axis in op.axis]
@@ -144,11 +153,14 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
                     follows = last is own[-1] or not _contains(last, own[-1])
                     along = along and follows and not any(_contains(i, own[-1]) for i in outer)
             is_inlined = schedule[producer].attach_type == "inline"
+            if not is_inlined and usual(prod(shape_of(producer))) > 1:
+                looked_up = any(isinstance(i, ProducerLoad) for x in node.indices for i in walk(x))
+                streams += _SLOW if looked_up else 1
             bodies = _bodies(producer) if is_inlined else ()
             below[key] = [(body, producer.op) for body in bodies]
         todo.append((node, op, True))
         todo.extend((part, its, False) for part, its in below[key])
-    return Reading(sum(sizes[id(b), id(op)] for b, op in roots), flat, along)
+    return Reading(sum(sizes[id(b), id(op)] for b, op in roots), flat, along, streams)
 
 
 def fused_neighbours(schedule: te.Schedule, tensor: te.Tensor) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.generic import (
+    reading_of,
     schedule_elementwise_stage,
     vectorize,
 )
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 LANES_IN_THE_END = 4
+_CARRIED = 4  # elements are summed in the time of one that carries its position along
 
 
 def schedule_opaque(
@@ -84,6 +86,8 @@ def schedule_reduction_stage(
     stage = schedule[tensor]
     loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
     total = usual(prod(loop.extent for loop in (*loops, *reduced)))
+    carried = _CARRIED if stage.op.num_outputs > 1 else 1
+    total = max(total * carried, reading_of(schedule, tensor, target).copied(total))
     lanes = vector_lanes(target, tensor.dtype) if knobs.group else 1
     row = row_axes(tensor.op)
     if not row and loops and loops[-1].extent > 1:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from slipway.relay.ops.tensor.scatter import ScatterAttrs
     from slipway.target import Target
 
+_COPIED = 4  # elements are copied in vectors in the time of one update
 STEPS = 6  # instructions of an update: index, two comparisons, address, load, store
 
 
@@ -145,7 +146,7 @@ class _Scatter:
         self, variables: Sequence[E.Var], shape: Sequence[Any], apart: int, body: S.Stmt
     ) -> S.Stmt:
         """Return loops over updates; those of the first `apart` axes never meet."""
-        large = usual(prod(shape)) >= self.knobs.share_from
+        large = _COPIED * usual(prod(shape)) >= self.knobs.share_from
         for n, (var, extent) in reversed(list(enumerate(zip(variables, shape, strict=True)))):
             shared = large and n == 0 and apart > 0
             kind = S.ForKind.PARALLEL if shared else S.ForKind.SERIAL

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.arith.linear import Linear
 from slipway.arith.slope import slope
+from slipway.backends.cpu.knobs import copied_elements
 from slipway.backends.cpu.schedules.load_offset import LoadOffset
 from slipway.backends.stages import extent_of
 from slipway.errors import LoweringError
@@ -86,7 +87,7 @@ def schedule_transposed(
     stage.reorder(*others, u_outer, v_outer, u_tile, u_inner, v_inner)
     stage.unroll(u_inner)
     stage.vectorize(v_inner)
-    if usual(prod(extent_of(axis) for axis in axes)) >= target.core.costs.share_elements:
+    if usual(prod(extent_of(axis) for axis in axes)) >= copied_elements(target) // 2:
         stage.parallel(stage.fuse(*others, u_outer))
     return True
 
@@ -118,7 +119,7 @@ def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, l
     stage: Any = schedule[tensor]
     *others, pixels, channels = stage.op.axis
     stage.unroll(channels)
-    if total >= target.core.costs.share_elements:
+    if total >= copied_elements(target) // 2:
         stage.parallel(stage.fuse(*others) if others else pixels)
     return True
 

@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.knobs import copied_elements, vector_lanes
 from slipway.backends.cpu.parts import (
     causes_conflict_misses,
     positions_per_part,
@@ -250,5 +250,5 @@ def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, target: Target) -
     elif lower_bound(extent_of(w)) >= lanes > 1:
         vector_loop(stage, w, lanes)
     task = stage.fuse(*outer)
-    if usual(prod(shape_of(tensor))) >= target.core.costs.share_elements:
+    if usual(prod(shape_of(tensor))) >= copied_elements(target) // 2:
         stage.parallel(task)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from slipway import te
 from slipway.backends.cpu.knobs import (
     RowKnobs,
+    copied_elements,
     dividing_lanes,
     row_space,
     streamed_cycles,
@@ -51,7 +52,7 @@ def _default(problem: Problem) -> RowKnobs:
         lanes = dividing_lanes(blocks[-1], lanes)
     else:
         lanes = widest_lanes(-(-attrs.size[-1] // attrs.strides[-1]), lanes)
-    return RowKnobs(lanes, problem.target.core.costs.share_elements)
+    return RowKnobs(lanes, copied_elements(problem.target))
 
 
 def _space(problem: Problem) -> Space:

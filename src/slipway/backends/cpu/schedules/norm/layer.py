@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import (
     RowSumKnobs,
+    copied_elements,
     row_sum_space,
     streamed_cycles,
     vector_lanes,
@@ -46,7 +47,8 @@ def _rows_are_long(rank: int) -> Any:
 def _default(problem: Problem) -> RowSumKnobs:
     target, costs = problem.target, problem.target.core.costs
     lanes = vector_lanes(target, problem.in_types[0].dtype)
-    return RowSumKnobs(lanes, costs.share_elements, costs.sum_vectors, costs.sum_steps)
+    share_from = copied_elements(target) // 4  # each is read three times
+    return RowSumKnobs(lanes, share_from, costs.sum_vectors, costs.sum_steps)
 
 
 def _space(problem: Problem) -> Space:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import (
     RowSumKnobs,
+    copied_elements,
     row_sum_space,
     vector_lanes,
 )
@@ -137,7 +138,8 @@ def _applies(times: int) -> Callable[[Any, Sequence[Type], Target], bool]:
 def _default(problem: Problem) -> RowSumKnobs:
     (data,), target = problem.in_types, problem.target
     lanes, costs = vector_lanes(target, data.dtype), target.core.costs
-    return RowSumKnobs(lanes, costs.share_elements // 8, costs.sum_vectors, costs.sum_steps)
+    share_from = copied_elements(target) // 4
+    return RowSumKnobs(lanes, share_from, costs.sum_vectors, costs.sum_steps)
 
 
 def _space(problem: Problem) -> Space:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import (
     RowKnobs,
+    copied_elements,
     row_space,
     streamed_cycles,
     vector_lanes,
@@ -43,7 +44,7 @@ def _default(problem: Problem) -> RowKnobs:
     """A row's work is some twenty instructions an element: fewer elements are worth sharing."""
     (data,), target = problem.in_types, problem.target
     lanes = _lanes(target, data.dtype, data.shape[-1])
-    return RowKnobs(lanes, target.core.costs.share_elements // 8)
+    return RowKnobs(lanes, copied_elements(target) // 4)
 
 
 def _space(problem: Problem) -> Space:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import (
     RowKnobs,
+    copied_elements,
     row_space,
     streamed_cycles,
     vector_lanes,
@@ -108,7 +109,7 @@ def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool
 def _default(problem: Problem) -> RowKnobs:
     target, (out,) = problem.target, problem.out_types
     lanes = widest_lanes(usual(out.shape[-1]), vector_lanes(target, out.dtype))
-    return RowKnobs(lanes, target.core.costs.share_elements)
+    return RowKnobs(lanes, copied_elements(target))
 
 
 def _space(problem: Problem) -> Space:

@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import (
+    copied_elements,
     row_space,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import vector_loop
-from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, separable_resize
+from slipway.backends.cpu.schedules.resize.plain import (
+    READS,
+    ResizeKnobs,
+    resize_cost,
+    separable_resize,
+)
 from slipway.backends.stages import inline_injective, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
@@ -47,7 +53,8 @@ def _default(problem: Problem) -> ResizeKnobs:
     row_bytes = dtypes.bytes_of(out.dtype) * prod(data.shape[-2:])
     most = min(max(1, core.l1_bytes // 2 // row_bytes), out.shape[1])
     lanes = vector_lanes(problem.target, out.dtype)
-    return ResizeKnobs(lanes, core.costs.share_elements, max(_divisors(out.shape[1], most)))
+    share_from = copied_elements(problem.target) // READS
+    return ResizeKnobs(lanes, share_from, max(_divisors(out.shape[1], most)))
 
 
 def _divisors(number: int, most: int) -> list[int]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 _COPIES = 4  # of the loop along a row
+_COPIED = 4  # elements are copied in vectors in the time of one whose position is looked up
 _TAG = "resize_positions"
 
 
@@ -121,7 +122,7 @@ def schedule_nearest(
         stage.unroll(copies.axis)
     else:
         stage.unroll(row.axis)
-    total = prod(size)
+    total = _COPIED * prod(size)
     if loops and total >= knobs.share_from:
         parallel_outer(stage, loops, total, knobs.share_from // 4)
     return schedule

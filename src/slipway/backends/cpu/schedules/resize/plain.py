@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import (
     RowKnobs,
+    copied_elements,
     row_space,
     streamed_cycles,
     vector_lanes,
@@ -29,6 +30,8 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.relay.ops.image.resize import ResizeAttrs
     from slipway.target import Target
+
+READS = 4  # of an element that is interpolated along two axes
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ def _default(problem: Problem) -> ResizeKnobs:
     (out,), (data,), core = problem.out_types, problem.in_types, problem.target.core
     room = core.l1_bytes // 2 // size_bytes_of_row(data)
     lanes = vector_lanes(problem.target, out.dtype)
-    return ResizeKnobs(lanes, core.costs.share_elements, max(1, min(out.shape[-2], room)))
+    share_from = copied_elements(problem.target) // READS
+    return ResizeKnobs(lanes, share_from, max(1, min(out.shape[-2], room)))
 
 
 def size_bytes_of_row(data: TensorType) -> int:
