@@ -45,7 +45,7 @@ def contents_of(path: Path) -> bytes | memoryview:
         size = os.fstat(file.fileno()).st_size
         if size >= MIN_BYTES:
             with suppress(OSError):
-                return memoryview(_opened(file, size))
+                return _opened(file, size).data
         return file.read()
 
 

@@ -17,7 +17,9 @@ after::
 
 A check is made once, in the outermost loop that it depends on, for all steps of the loops inside.
 Where most of that loop's body has nothing to do with it, a loop inside makes the check, or the
-unrolled loops of a tile that ask: the body is not there twice for its last steps.
+unrolled loops of a tile that ask: the body is not there twice for its last steps.  Where a loop
+has its body twice anyway, those ask with it, and unrolled loops with the pragma "loop_in_tail"
+stay loops in the second one.
 The loop itself is not cut, so a parallel loop stays one; only checks marked `likely` are moved,
 those that splits made.  With {"tir.LoopPartition": {"partition_const_loop": True}} the conditions
 of if_then_else (padding) are moved as well.
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 Ranges = dict[Atom, Interval]
 Checks = dict[int, tuple[PrimExpr, PrimExpr]]  # conditions by identity, and what all steps ask for
+IN_TAIL = "pragma_loop_in_tail"
 _COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
 
 
@@ -115,7 +118,11 @@ class _Partition:
     def checked_once(self, node: S.For) -> S.For:
         """Return the loop with one body for steps in which all conditions hold, one for others."""
         checks = self._checks(node)
-        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node
+        if not checks:
+            return node
+        inside = self._checks_in(node.body, None, loops_inside(self.an, node.body))
+        checks |= {key: check for key, check in inside.items() if key in self.left}
+        return node.replace(body=_in_both_ways(node.body, checks))  # type: ignore[no-any-return]
 
     def _checks(self, node: S.For) -> Checks:
         """Return the conditions inside a loop that it can ask for once in a step."""
@@ -195,7 +202,16 @@ def _in_both_ways(body: S.Stmt, checks: Checks) -> S.IfThenElse:
     conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
     together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
     true = {key: (condition, True) for key, (condition, _) in checks.items()}
-    return S.IfThenElse(together, decided(body, true), body)
+    return S.IfThenElse(together, decided(body, true), _in_loops(body))
+
+
+def _in_loops(node: Any) -> Any:
+    """Return the body of a tail with those of its unrolled loops as loops that are marked so."""
+    if not isinstance(node, S.Stmt):
+        return node
+    if isinstance(node, S.For) and any(key == IN_TAIL for key, _ in node.annotations):
+        node = node.replace(kind=S.ForKind.SERIAL, annotations=(*node.annotations, S.KEEP_LOOP))
+    return map_children(node, _in_loops)
 
 
 def _around(body: S.Stmt, checks: set[int]) -> Iterator[S.For]:

@@ -30,6 +30,7 @@ from slipway.backends.cpu.schedules.conv.winograd_tiles import (
     WinogradStages,
     last_block,
     registers_of_products,
+    results_before_epilogue,
     tasks_of,
     tile_image,
     transform_back,
@@ -221,6 +222,8 @@ def schedule_winograd(
     if parts == 1:
         data.parallel(data.fuse(*data.op.axis[:3]))
 
+    if stages.results is not None:
+        results_before_epilogue(schedule[stages.results], stage, image)
     transform_back(schedule, stages.output_half, stage, image.tx)
     schedule[stages.products].compute_at(stage, products_at)
     last = last_block(output, parts, tile.block_rows, side - 2)
