@@ -247,3 +247,28 @@ def test_a_tail_in_loops_asks_for_each_step():
     x, y = np.arange(140, dtype="float32").reshape(10, 14), np.zeros((10, 14), "float32")
     run(ready, x, y)
     np.testing.assert_array_equal(y, x * 2)
+
+
+def test_a_tail_of_few_steps_computes_half_a_tile():
+    n, rows, depth = E.SizeVar("n", "int32", 1, 40), 6, 5
+    a = te.placeholder((n, depth), name="A")
+    k = te.reduce_axis((0, depth), name="k")
+    b = te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    sums = s.cache_write(b, "local")
+    outer, inner = s[b].split(b.op.axis[0], rows)
+    s[sums].compute_at(s[b], outer)
+    s[sums].reorder(k, sums.op.axis[0])
+    for stage, axis in ((s[b], inner), (s[sums], sums.op.axis[0])):
+        stage.unroll(axis)
+        stage.pragma(axis, "half_in_tail")
+    ready = verify(run_pipeline(te.lower(s, [a, b])), "ready")
+    choices = [n for n in walk(ready.body) if isinstance(n, S.IfThenElse)]
+    assert any("outer * 6 - n + 3 < 0" in str(choice.condition) for choice in choices)
+    for count in range(1, 15):
+        x, y = (
+            np.arange(count * depth, dtype="float32").reshape(count, depth),
+            np.zeros(count, "f4"),
+        )
+        run(ready, x, y)
+        np.testing.assert_array_equal(y, x.sum(1))

@@ -112,6 +112,8 @@ def registers_of_products(
     n, part, o, x, y, q, lane = stage.op.axis
     q_outer, q_inner = stage.split(q, factor=rows)
     register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], lane)
+    if is_open(shape_of(products)[5]):
+        stage.pragma(q_inner, "half_in_tail")
     if last is not None:
         stage.compute_below(te.floordiv(q, rows) * rows, last.tiles(part))
     inner = schedule[registers]
