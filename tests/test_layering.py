@@ -395,6 +395,7 @@ LATE_MODULES = {
         "slipway.compiler.artifact.export",
         "slipway.compiler.artifact.web",
     ): "most targets are no WebAssembly",
+    ("slipway.runtime.artifact", "slipway.runtime.arrays"): "a new kernel is read from no file",
     ("slipway.compiler.imported", "slipway.compiler.artifact.export"): "most import nothing",
     ("slipway.compiler.operator_module", "slipway.compiler.artifact.export"): "most only run here",
     ("slipway.compiler.relay_build", "slipway.compiler.aot"): "most models are no program",

@@ -3,9 +3,14 @@
 import importlib.util
 import os
 import struct
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
+from slipway import cpu, relay
+from slipway.contrib import graph_executor
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import enabled, load_module
 from slipway.runtime.artifact import read_tar
@@ -92,3 +97,58 @@ def test_what_is_loaded_is_written_again_from_its_own_file(tmp_path, kernels_lib
     path.unlink()
     with pytest.raises(ExecutionError, match=r"the file .*there/lib\.so that it was loaded from"):
         loaded.export_library("again.so")
+
+
+WEIGHTS = 8 << 20  # bytes
+LOADED = """
+import sys
+import slipway
+from slipway.contrib import graph_executor
+
+def peak():
+    lines = open("/proc/self/status")
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) << 10
+
+def load(path):
+    graph_executor.GraphModule(slipway.runtime.load_module(path)["default"](slipway.cpu(0)))
+
+small, large = sys.argv[1:]
+load(small)  # with all that is imported for it
+before = peak()
+load(large)
+print(peak() - before)
+"""
+
+
+@pytest.fixture(scope="module")
+def large_model(tmp_path_factory):
+    """Return an exported model of large weights and the weights."""
+    weights = [np.random.default_rng(i).random((1024, 1024), "float32") for i in (0, 1)]
+    x = relay.var("x", shape=(1, 1024))
+    y = relay.nn.dense(relay.nn.dense(x, relay.const(weights[0])), relay.const(weights[1]))
+    path = tmp_path_factory.mktemp("large") / "model.tar"
+    relay.build(relay.Function([x], y), target="llvm").export_library(path)
+    return path, weights
+
+
+def test_weights_lie_in_memory_once_while_they_are_loaded(tmp_path, large_model):
+    x = relay.var("x", shape=(4,))
+    relay.build(relay.Function([x], x + x), target="llvm").export_library(tmp_path / "small.tar")
+    command = [sys.executable, "-c", LOADED, tmp_path / "small.tar", large_model[0]]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert WEIGHTS <= int(done.stdout) < 1.8 * WEIGHTS
+
+
+def test_a_file_may_change_when_it_is_loaded(tmp_path, large_model):
+    path, weights = tmp_path / "model.tar", large_model[1]
+    content = large_model[0].read_bytes()
+    path.write_bytes(content)
+    loaded = load_module(path)
+    with path.open("r+b") as file:  # the file itself, not another of its name
+        file.truncate(0)
+        file.write(bytes(len(content)))
+    module = graph_executor.GraphModule(loaded["default"](cpu(0)))
+    x = np.ones((1, 1024), "float32")
+    module.run(x=x)
+    wanted = x @ weights[0].T @ weights[1].T
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5)

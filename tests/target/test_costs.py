@@ -103,7 +103,7 @@ NO_FITS = {
         "DIGITS": "bits", "AWAY": "bits", "SUM_BITS": "bits", "MOST": "a range",
     },
     "schedules/conv/interleave.py": {"_MOST_UNROLLED": "compile time"},
-    "schedules/conv/winograd_sizes.py": {"UNIT": "of integers"},
+    "schedules/conv/winograd_sizes.py": {"MOST": "kernels of one", "UNIT": "of integers"},
     "schedules/conv/positions.py": {
         "FEWEST": "lanes of a vector", "MOST_FILTERS": "general registers, of addresses",
     },

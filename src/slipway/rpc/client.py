@@ -497,7 +497,7 @@ def _link_if_object(path: Path) -> bytes:
         return content
     from slipway.runtime.load import shared_library_bytes
 
-    return shared_library_bytes(content, path.suffix, path.name)
+    return bytes(shared_library_bytes(content, path.suffix, path.name))
 
 
 __all__ = ["RPCSession", "RemoteDevice", "RemoteModule", "RemoteNDArray", "connect"]

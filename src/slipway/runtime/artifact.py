@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import platform
 import struct
 import sys
@@ -62,7 +63,39 @@ class Artifact:
         return "graph" if self.graph is not None else "library"
 
 
-def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dict[str, bytes]:
+class _Pieces(io.RawIOBase):
+    """Bytes as a file: what nobody reads of them stays where it lies."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        super().__init__()
+        self._data, self._at = memoryview(data), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: len(self._data)}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+
+def is_archive(data: bytes | memoryview, name: str) -> bool:
+    """Return whether a file is a tar archive, by its name or what it begins with."""
+    return name.endswith(".tar") or bytes(data[257:262]) == b"ustar"
+
+
+def read_tar(
+    data: bytes | memoryview, name: str, endings: str | tuple[str, ...] = ""
+) -> dict[str, bytes]:
     """Return the plain files of a tar archive whose names have one of the endings.
 
     Raises ArtifactError if it is damaged or truncated, or has no plain file at all.
@@ -70,14 +103,16 @@ def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dic
     return {member: bytes(view) for member, view in tar_views(data, name, endings).items()}
 
 
-def tar_views(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dict[str, memoryview]:
+def tar_views(
+    data: bytes | memoryview, name: str, endings: str | tuple[str, ...] = ""
+) -> dict[str, memoryview]:
     """Return the files that `read_tar` does, as views of `data`."""
     members: dict[str, memoryview] = {}
     has_files, whole = False, memoryview(data)
-    if len(data) % 512 or not data.endswith(bytes(512)):
+    if len(data) % 512 or whole[-512:] != bytes(512):
         raise ArtifactError(f"{name} is truncated: the archive's end mark is missing. {_AGAIN}")
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        with tarfile.open(fileobj=_Pieces(data), mode="r:") as archive:
             for member in archive:
                 if member.isreg() and not member.issparse():
                     has_files = True
@@ -93,6 +128,16 @@ def tar_views(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> di
     return members
 
 
+def _sha256(content: bytes | memoryview) -> str:
+    from slipway.runtime.arrays.array_file import MIN_BYTES, release
+
+    done = hashlib.sha256()
+    for start in range(0, len(content), MIN_BYTES):
+        done.update(content[start : start + MIN_BYTES])
+        release(content)
+    return done.hexdigest()
+
+
 def check_sums(members: Mapping[str, bytes | memoryview], name: str) -> None:
     """Raise ArtifactError unless every member's SHA-256 sum is the stated one."""
     if SUMS_MEMBER not in members:
@@ -102,7 +147,7 @@ def check_sums(members: Mapping[str, bytes | memoryview], name: str) -> None:
         digest, _, member = line.partition("  ")
         sums[member] = digest
     for member, content in members.items():
-        if member != SUMS_MEMBER and sums.get(member) != hashlib.sha256(content).hexdigest():
+        if member != SUMS_MEMBER and sums.get(member) != _sha256(content):
             raise ArtifactError(
                 f"{name} is damaged: the SHA-256 sum of its member {member} does not match. "
                 + _AGAIN
@@ -178,11 +223,11 @@ def check_runs_here(elf: ElfFile, metadata: dict[str, Any], name: str) -> None:
     check_isa([str(feature) for feature in metadata.get("isa", ())], name)
 
 
-def read_artifact(data: bytes, name: str, *, here: bool = True) -> Artifact:
+def read_artifact(data: bytes | memoryview, name: str, *, here: bool = True) -> Artifact:
     """Read and check an exported ``.tar`` or ``.so``; with `here` also that it can run here."""
-    is_archive = name.endswith(".tar") or data[257:262] == b"ustar"
-    if not is_archive or is_elf(data):
-        library, members = data, {}
+    members: dict[str, memoryview] = {}
+    if not is_archive(data, name) or is_elf(data):
+        library = bytes(data)
     else:
         members = tar_views(data, name)
         check_sums(members, name)

@@ -6,12 +6,18 @@ import os
 from pathlib import Path
 
 from slipway.errors import ArtifactError
-from slipway.runtime.artifact import LIBRARY_MEMBER, Artifact, read_artifact, read_tar
+from slipway.runtime.arrays.array_file import contents_of
+from slipway.runtime.artifact import (
+    LIBRARY_MEMBER,
+    Artifact,
+    is_archive,
+    read_artifact,
+    read_tar,
+)
 from slipway.runtime.device_module import LANGUAGES, read_device_module
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.libraries.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
-from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import ElfFile, is_elf
 
 _OBJECT_SUFFIXES = (".o", ".obj")
@@ -26,7 +32,9 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     """
     file = Path(path)
     try:
-        data = file.read_bytes()
+        data = contents_of(file)
+        if not is_archive(data, file.name):
+            data = file.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(
             f"there is no file {file}. Write it with export_library, or check the path "
@@ -36,9 +44,12 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
         raise ArtifactError(f"{file} is a folder; load_module takes an exported file.") from None
     suffix = f".{fmt}" if fmt else file.suffix.lower()
     if suffix in LANGUAGES:
-        return read_device_module(file, data)
+        return read_device_module(file, bytes(data))
     artifact = read_artifact(shared_library_bytes(data, suffix, file.name), file.name)
-    return module_of_artifact(artifact, file)
+    module = module_of_artifact(artifact, file)
+    if isinstance(module, GraphExecutorFactoryModule):
+        module.take_params()
+    return module
 
 
 def module_of_artifact(artifact: Artifact, file: Path | None = None) -> Module:
@@ -53,12 +64,14 @@ def module_of_artifact(artifact: Artifact, file: Path | None = None) -> Module:
     return GraphExecutorFactoryModule.from_artifact(artifact, library)
 
 
-def shared_library_bytes(data: bytes, suffix: str, name: str) -> bytes:
+def shared_library_bytes(data: bytes | memoryview, suffix: str, name: str) -> bytes | memoryview:
     """Return `data` in a form that loads: objects and archives of objects are linked first."""
     if suffix in _OBJECT_SUFFIXES:
-        return link_for_its_machine([data], name)
+        return link_for_its_machine([bytes(data)], name)
     if suffix == ".a":
-        return link_for_its_machine(list(read_archive(data, name).values()), name)
+        from slipway.toolchain.ar import read_archive
+
+        return link_for_its_machine(list(read_archive(bytes(data), name).values()), name)
     if suffix == ".tar":
         members = read_tar(data, name, (*_OBJECT_SUFFIXES, LIBRARY_MEMBER))
         objects = [c for n, c in sorted(members.items()) if n.endswith(_OBJECT_SUFFIXES)]
@@ -71,7 +84,7 @@ def one_file_of(data: bytes, name: str) -> bytes:
     """Return what an exported file loads from: of kernels a library, of a model the whole file."""
     linked = shared_library_bytes(data, Path(name).suffix, name)
     artifact = read_artifact(linked, name, here=False)
-    return artifact.library if artifact.graph is None else linked
+    return artifact.library if artifact.graph is None else bytes(linked)
 
 
 def link_for_its_machine(objects: list[bytes], name: str) -> bytes:

@@ -35,11 +35,11 @@ IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
 PRAGMAS = (
     "auto_unroll_max_step",
     "loop_partition_hint",
+    *("loop_in_tail", "half_in_tail"),
     *IMPORTS,
     "parallel_launch_point",
     "parallel_barrier_when_finish",
-    "unroll_explicit",
-    "parallel_stride_pattern",
+    *("unroll_explicit", "parallel_stride_pattern"),
 )
 
 
@@ -373,13 +373,14 @@ class Stage:
         """Attach a pragma to a loop.
 
         "auto_unroll_max_step" (statements) unrolls loops inside; "loop_partition_hint" cuts the
-        loop where the conditions inside it change; "import_c" and "import_llvm" bring the source
-        of functions that call_extern names; "vectorize", "unroll" and "parallel" are the
-        primitives of those names.  With "parallel_launch_point" every task runs the whole
-        loop, and its share of the parallel loops inside, the same of loops as long: what it
-        computes outside of those is its own.  Where one of them has "parallel_barrier_when_finish",
-        they are launched one by one.  The others of PRAGMAS are accepted for classic scripts.
-        Raises ScheduleError for a misspelt one, and warns of one that means nothing here.
+        loop where the conditions inside it change; "loop_in_tail" leaves it a loop where each step
+        asks; "half_in_tail" takes half the steps where others are outside; "import_c" and
+        "import_llvm" bring the source of functions that call_extern names; "vectorize", "unroll"
+        and "parallel" are the primitives of those names.  With "parallel_launch_point" every task
+        runs the whole loop, and its share of the parallel loops inside, the same of loops as long:
+        what it computes outside of those is its own.  Where one of them has
+        "parallel_barrier_when_finish", they are launched one by one.  The others of PRAGMAS are for
+        classic scripts.  ScheduleError for a misspelt one.
         """
         if pragma_type in ("vectorize", "unroll", "parallel"):  # once the way to write these
             getattr(self, pragma_type)(var)

@@ -136,3 +136,15 @@ held = in_file(np.ones(2 << 20, "uint8"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "read\n")
+
+
+def test_the_bytes_of_a_large_file_are_read_where_they_lie(tmp_path):
+    path = tmp_path / "file"
+    content = np.random.default_rng(0).bytes(array_file.MIN_BYTES + 5)
+    for size in (0, 9, len(content)):
+        path.write_bytes(content[:size])
+        read = array_file.contents_of(path)
+        assert bytes(read) == content[:size]
+        array_file.release(read)
+        assert read == content[:size]
+        assert isinstance(read, memoryview) == (size >= array_file.MIN_BYTES)

@@ -223,3 +223,52 @@ def test_an_inner_loop_makes_a_check_that_little_of_the_outer_one_needs():
     text = str(loop_partition(flatten_storage(te.lower(s, [a, b]))))
     assert text.count("for k in range(64)") == 1
     assert text.index("for i.inner.outer") < text.index("likely(i.outer * 64 + i.inner.outer * 4")
+
+
+def test_a_tail_in_loops_asks_for_each_step():
+    a = te.placeholder((10, 14), name="A")
+    b = te.compute((10, 14), lambda i, j: a[i, j] * 2.0, name="B")
+    s = te.create_schedule(b.op)
+    (i, ii), (j, jj) = (s[b].split(axis, 4) for axis in b.op.axis)
+    s[b].reorder(i, j, ii, jj)
+    for axis in (ii, jj):
+        s[b].unroll(axis)
+    unrolled = run_pipeline(te.lower(s, [a, b]))
+    for axis in (ii, jj):
+        s[b].pragma(axis, "loop_in_tail")
+    ready = verify(run_pipeline(te.lower(s, [a, b])), "ready")
+    stores = [
+        sum(isinstance(n, S.BufferStore) for n in walk(func.body)) for func in (unrolled, ready)
+    ]
+    assert stores[1] <= 16 + 2 < stores[0]
+    loops = [n for n in walk(ready.body) if isinstance(n, S.For) and n.loop_var.name == "j.inner"]
+    assert all(n.kind is S.ForKind.SERIAL and S.KEEP_LOOP in n.annotations for n in loops)
+    assert loops
+    x, y = np.arange(140, dtype="float32").reshape(10, 14), np.zeros((10, 14), "float32")
+    run(ready, x, y)
+    np.testing.assert_array_equal(y, x * 2)
+
+
+def test_a_tail_of_few_steps_computes_half_a_tile():
+    n, rows, depth = E.SizeVar("n", "int32", 1, 40), 6, 5
+    a = te.placeholder((n, depth), name="A")
+    k = te.reduce_axis((0, depth), name="k")
+    b = te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    sums = s.cache_write(b, "local")
+    outer, inner = s[b].split(b.op.axis[0], rows)
+    s[sums].compute_at(s[b], outer)
+    s[sums].reorder(k, sums.op.axis[0])
+    for stage, axis in ((s[b], inner), (s[sums], sums.op.axis[0])):
+        stage.unroll(axis)
+        stage.pragma(axis, "half_in_tail")
+    ready = verify(run_pipeline(te.lower(s, [a, b])), "ready")
+    choices = [n for n in walk(ready.body) if isinstance(n, S.IfThenElse)]
+    assert any("outer * 6 - n + 3 < 0" in str(choice.condition) for choice in choices)
+    for count in range(1, 15):
+        x, y = (
+            np.arange(count * depth, dtype="float32").reshape(count, depth),
+            np.zeros(count, "f4"),
+        )
+        run(ready, x, y)
+        np.testing.assert_array_equal(y, x.sum(1))

@@ -33,6 +33,7 @@ def best_together(
     cost: Callable[[Candidate, Size], Any],
     sizes: Sequence[Size],
     choose: Callable[[Size], Sequence[Candidate]],
+    most: int = MOST,
 ) -> list[Candidate]:
     """Return the candidates that serve all `sizes`, each of which has its own to begin with.
 
@@ -47,7 +48,7 @@ def best_together(
         return float(sum(b / a for a, b in zip(shortest, best, strict=True)) / len(sizes))
 
     found: list[Candidate] = []
-    while len(found) < MOST:
+    while len(found) < most:
         following = min(own, key=lambda c: mean([*found, c]))
         if found and mean(found) - mean([*found, following]) < GAIN:
             break

@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
@@ -36,6 +37,16 @@ def in_file(array: Array) -> Array:
         file.flush()
         return _opened(file, contiguous.nbytes).view(contiguous.dtype).reshape(contiguous.shape)
     return array
+
+
+def contents_of(path: Path) -> bytes | memoryview:
+    """Return the bytes of a file; a large one is read where it lies, and must stay as it is."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size >= MIN_BYTES:
+            with suppress(OSError):
+                return _opened(file, size).data
+        return file.read()
 
 
 def range_of(source: BinaryIO, offset: int, size: int) -> Array | None:

@@ -118,6 +118,10 @@ class GraphExecutorFactoryModule(Module):
         """Return the parameters: an executor that `graph_executor.create` makes of it has them."""
         return self._shared_params()
 
+    def take_params(self) -> None:
+        """Copy the parameters now: what they were read from may change afterwards."""
+        self._shared_params()
+
     def _shared_params(self) -> dict[str, NDArray]:
         """Return the parameters, copied into memory of their own when first asked for."""
         with self._lock:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.runtime.arrays.array_file import MIN_BYTES, release
 from slipway.runtime.ndarray import ALIGNMENT_BYTES, NDArray, aligned_bytes, array_over
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def _copy(pairs: Iterable[tuple[NDArray, npt.NDArray[Any]]], threads: int) -> No
         try:
             for to, source in left:
                 to._write(source)
+                if source.nbytes >= MIN_BYTES:
+                    release(source)  # else all of it would lie in memory twice
         except BaseException as error:  # the caller's thread raises it
             failed.append(error)
 

@@ -17,7 +17,9 @@ after::
 
 A check is made once, in the outermost loop that it depends on, for all steps of the loops inside.
 Where most of that loop's body has nothing to do with it, a loop inside makes the check, or the
-unrolled loops of a tile that ask: the body is not there twice for its last steps.
+unrolled loops of a tile that ask: the body is not there twice for its last steps.  Where a loop
+has its body twice anyway, those ask with it, and unrolled loops with the pragma "loop_in_tail"
+stay loops in the second one.
 The loop itself is not cut, so a parallel loop stays one; only checks marked `likely` are moved,
 those that splits made.  With {"tir.LoopPartition": {"partition_const_loop": True}} the conditions
 of if_then_else (padding) are moved as well.
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 Ranges = dict[Atom, Interval]
 Checks = dict[int, tuple[PrimExpr, PrimExpr]]  # conditions by identity, and what all steps ask for
+IN_TAIL = "pragma_loop_in_tail"
+HALF_TAIL = "pragma_half_in_tail"
 _COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
 
 
@@ -105,6 +109,32 @@ class _Partition:
             self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
 
     def loop(self, node: S.For) -> S.Stmt:
+        whole = self._half_outside(node)
+        made = self._asking(node)
+        if whole is None:
+            return made
+        assert isinstance(made, S.For)
+        short = _with_half(node.body)
+        return made.replace(body=S.IfThenElse(whole, made.body, short))  # type: ignore[no-any-return]
+
+    def _half_outside(self, node: S.For) -> PrimExpr | None:
+        """Return whether the second half of a tile in a loop has a step that is inside.
+
+        None where the loop has no tile that is marked for it.
+        """
+        marked = [s for s in S.statements(node.body) if _is_loop(s) and _is_halved(s)]
+        own = self.an.linear(node.loop_var)
+        inside = _names(self.an, node.body) if marked else set()
+        for loop in marked:
+            first = Linear({}, _half(loop), loop.loop_var.dtype)
+            inner = {atom: (first, first) for atom in self.an.linear(loop.loop_var).terms}
+            for condition in conditions_of(loop, values=False):
+                found = self._for_all(condition, own, inner, inside)
+                if found is not None:
+                    return E.Call("bool", "likely", (found,))
+        return None
+
+    def _asking(self, node: S.For) -> S.Stmt:
         checked = node if self._leaves_checks(node) else self.checked_once(node)
         if checked is node:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
@@ -115,7 +145,11 @@ class _Partition:
     def checked_once(self, node: S.For) -> S.For:
         """Return the loop with one body for steps in which all conditions hold, one for others."""
         checks = self._checks(node)
-        return node.replace(body=_in_both_ways(node.body, checks)) if checks else node
+        if not checks:
+            return node
+        inside = self._checks_in(node.body, None, loops_inside(self.an, node.body))
+        checks |= {key: check for key, check in inside.items() if key in self.left}
+        return node.replace(body=_in_both_ways(node.body, checks))  # type: ignore[no-any-return]
 
     def _checks(self, node: S.For) -> Checks:
         """Return the conditions inside a loop that it can ask for once in a step."""
@@ -195,7 +229,37 @@ def _in_both_ways(body: S.Stmt, checks: Checks) -> S.IfThenElse:
     conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
     together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
     true = {key: (condition, True) for key, (condition, _) in checks.items()}
-    return S.IfThenElse(together, decided(body, true), body)
+    return S.IfThenElse(together, decided(body, true), _in_loops(body))
+
+
+def _is_halved(loop: S.For) -> bool:
+    steps = ops.as_int(loop.extent)
+    marked = any(key == HALF_TAIL for key, _ in loop.annotations)
+    return marked and steps is not None and steps > 1
+
+
+def _half(loop: S.For) -> int:
+    steps = ops.as_int(loop.extent)
+    assert steps is not None
+    return -(-steps // 2)
+
+
+def _with_half(node: Any) -> Any:
+    """Return the body of a tile with half the steps in those of its loops that are marked so."""
+    if not isinstance(node, S.Stmt):
+        return node
+    if isinstance(node, S.For) and _is_halved(node):
+        node = node.replace(extent=ops.const(_half(node), node.extent.dtype))
+    return map_children(node, _with_half)
+
+
+def _in_loops(node: Any) -> Any:
+    """Return the body of a tail with those of its unrolled loops as loops that are marked so."""
+    if not isinstance(node, S.Stmt):
+        return node
+    if isinstance(node, S.For) and any(key == IN_TAIL for key, _ in node.annotations):
+        node = node.replace(kind=S.ForKind.SERIAL, annotations=(*node.annotations, S.KEEP_LOOP))
+    return map_children(node, _in_loops)
 
 
 def _around(body: S.Stmt, checks: set[int]) -> Iterator[S.For]:

@@ -230,7 +230,7 @@ class TileBlocks:
 def winograd_stages(
     attrs: WinogradAttrs, inputs: list[Any], out: TensorType, blocks_of: TileBlocks
 ) -> Any:
-    """Six stages: pad, two input transforms, products, two output transforms.
+    """Six stages: pad, two input transforms, products, two output transforms.  Of open sizes seven.
 
     Between the transforms a tile is (n, y, q): image, block of rows of tiles, place in the block.
     """
@@ -293,17 +293,27 @@ def winograd_stages(
         (batch, blocks, parts * step, columns, side, lanes), back, name="output_half",
         tag="winograd_output_half",
     )  # fmt: skip
+
+    result = _last_transform(output_half, filtering, m)
+    if is_open(height) or is_open(width):  # whole tiles, some of which the image may end in
+        tiles = (batch, blocks, parts * step, columns * m, lanes)
+        result = te().compute(tiles, result, name="results", tag="winograd_results")
     return te().compute(
         out.shape,
-        lambda n, o, y, x, ob: row_of(
-            te().floormod(x, m),
-            filtering.output_rows(
-                [output_half(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]
-            ),
-        ),
+        lambda *position: result(*position),
         name="conv2d_winograd_NCHWc",
         tag="winograd_output",
     )
+
+
+def _last_transform(half: Any, filtering: Any, m: int) -> Any:
+    """Return what gives an element of the results from their half transform."""
+
+    def result(n: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr, ob: PrimExpr) -> Any:
+        values = [half(n, o, y, te().floordiv(x, m), j, ob) for j in range(filtering.side)]
+        return row_of(te().floormod(x, m), filtering.output_rows(values))
+
+    return result
 
 
 @CONV.compute

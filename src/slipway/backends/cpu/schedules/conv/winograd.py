@@ -20,6 +20,7 @@ from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import time_of_all
 from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.conv.winograd_sizes import (
+    MOST,
     BlockCosts,
     Candidate,
     sample_sizes,
@@ -30,6 +31,7 @@ from slipway.backends.cpu.schedules.conv.winograd_tiles import (
     WinogradStages,
     last_block,
     registers_of_products,
+    results_before_epilogue,
     tasks_of,
     tile_image,
     transform_back,
@@ -164,7 +166,7 @@ def _by_size(problem: Problem) -> list[SizedKnobs]:
     def cost(candidate: Candidate, image: tuple[int, int]) -> int:
         return int(costs.cost(*candidate, *image))
 
-    found = best_together(cost, sample_sizes(height, width, m), choose)
+    found = best_together(cost, sample_sizes(height, width, m), choose, MOST)
     across = tiles_along(height, m), tiles_along(width, m)
     return [
         SizedKnobs(WinogradTile(tile.rows, tile.vectors, size), costs.cost(tile, size, *across))
@@ -221,6 +223,8 @@ def schedule_winograd(
     if parts == 1:
         data.parallel(data.fuse(*data.op.axis[:3]))
 
+    if stages.results is not None:
+        results_before_epilogue(schedule[stages.results], stage, image)
     transform_back(schedule, stages.output_half, stage, image.tx)
     schedule[stages.products].compute_at(stage, products_at)
     last = last_block(output, parts, tile.block_rows, side - 2)
@@ -285,6 +289,8 @@ def _schedule_products(
     _, _, _, chunks, block, _ = shape_of(kernel)
     split = split_steps(inner, lane, tile, target)
     register_tile(inner, [n, part, x, y, chunk, split.asking], [split.unrolled, q, o], ob)
+    if is_open(shape_of(products)[5]):
+        inner.pragma(q, "half_in_tail")
     tiles = -(-usual(shape_of(products)[5]) // tile.rows)
     step = chunk * block + lane
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)

@@ -1,9 +1,9 @@
 """Tiles and blocks of a Winograd convolution of open size, of which its kernel takes the best.
 
-A block of tiles is padded to whole register tiles, and an image to whole blocks, so that what suits
+A block of tiles is padded to half a register tile, and an image to whole blocks, so that what suits
 one size wastes up to half of the work at another::
 
-    20 rows of tiles by 20 in blocks of 2 rows, register tiles of 13:  40 tiles take the time of 52
+    20 rows of tiles by 20 in blocks of 2 rows, register tiles of 13:  40 tiles take the time of 46
                                                 of 10:                 40 tiles
 
 A few pairs of both are chosen so that, over the whole range, the best of them for each size takes
@@ -25,6 +25,7 @@ from slipway.relay.dims import lower_bound, usual
 if TYPE_CHECKING:
     from slipway.target import Target
 
+MOST = 3  # kernels of one convolution, with half a register tile at the end of each block
 UNIT = 64  # of costs in integers, for a tile in the fastest register tile
 
 
@@ -47,10 +48,10 @@ class BlockCosts:
 
         def block(of_rows: Any) -> Any:
             held = of_rows * columns
-            each = _ceil(held, tile.rows) * tile.rows * self._rate(tile)
+            each = _multiplied(held, tile.rows) * self._rate(tile)
             # All of it is written and read again, beyond the cache where it does not fit.
             over = held // (int(fitting) + 1)
-            over = min(over, 1) if isinstance(over, int) else ops.minimum(over, 1)
+            over = _least(over, 1)
             return each + over * held * self._moving + UNIT * costs.winograd_tiles // 4
 
         if whole:  # the cores share the output channels
@@ -81,6 +82,16 @@ class BlockCosts:
 
     def _cycles(self, tile: Tile) -> float:
         return self.kernel.all_cycles(tile, tile.rows, self.chunks) / tile.rows
+
+
+def _multiplied(tiles: Any, rows: int) -> Any:
+    """Return how many tiles the products of so many take: the last of them half a register tile."""
+    full, half = tiles // rows, -(-rows // 2)
+    return full * rows + _least(_ceil(tiles - full * rows, half) * half, rows)
+
+
+def _least(one: Any, other: int) -> Any:
+    return min(one, other) if isinstance(one, int) else ops.minimum(one, other)
 
 
 def _ceil(extent: Any, step: int) -> Any:

@@ -14,13 +14,18 @@ from slipway.relay.ops.tensor.tensors import value_of
 
 
 class WinogradStages(NamedTuple):
-    """The tensors of a Winograd convolution that have loops of their own; `pad` may be missing."""
+    """The tensors of a Winograd convolution that have loops of their own.
+
+    There is a `pad` where the image is padded, and `results` where the end of one may be inside of
+    a tile.
+    """
 
     half: te.Tensor
     data: te.Tensor
     products: te.Tensor
     output_half: te.Tensor
     pad: te.Tensor | None
+    results: te.Tensor | None
 
 
 def winograd_schedule(
@@ -32,7 +37,8 @@ def winograd_schedule(
     half, data, products, output_half = (
         found[f"winograd_{name}"] for name in ("half", "data", "products", "output_half")
     )
-    stages = WinogradStages(half, data, products, output_half, found.get("pad"))
+    pad, results = found.get("pad"), found.get("winograd_results")
+    stages = WinogradStages(half, data, products, output_half, pad, results)
     inline_injective(schedule, outs, keep=[t for t in stages if t is not None])
     return schedule, output, stages
 
@@ -106,6 +112,8 @@ def registers_of_products(
     n, part, o, x, y, q, lane = stage.op.axis
     q_outer, q_inner = stage.split(q, factor=rows)
     register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], lane)
+    if is_open(shape_of(products)[5]):
+        stage.pragma(q_inner, "half_in_tail")
     if last is not None:
         stage.compute_below(te.floordiv(q, rows) * rows, last.tiles(part))
     inner = schedule[registers]
@@ -122,6 +130,19 @@ def transform_back(
     inner.set_scope("local")
     *_, line, _, column, lane = inner.op.axis
     register_tile(inner, [], [column, line], lane)
+
+
+def results_before_epilogue(results: te.Stage, stage: te.Stage, image: ImageTiles) -> None:
+    """Compute a whole tile of results first; where an image ends in one, loops store what it has.
+
+    Else each of the stores that ask there has an epilogue, and the last steps of the transform.
+    """
+    results.compute_at(stage, image.tx)
+    results.set_scope("local")
+    *_, y, x, lane = results.op.axis
+    register_tile(results, [], [y, x], lane)
+    for axis in image.inside:
+        stage.pragma(axis, "loop_in_tail")
 
 
 def transform_half(schedule: te.Schedule, half: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
