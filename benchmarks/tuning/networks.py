@@ -7,7 +7,8 @@ Each network is searched by the command for so many seconds, in a database of it
 compiled with the records and without: both run interleaved, one thread, and the ratio is the
 median of the rounds', with the middle half of them.  MobileNetV2, ResNet-18 and BERT are those of
 ``../shared/models/make_models.py``; MobileViT-S is made by the packages torch and transformers,
-and left out, with a word, where they are not.
+and left out, with a word, where they are not.  With --json FILE the rows are kept there, and the
+trials beside it: the same command goes on with the networks that have none.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from pathlib import Path
 
 os.environ["SLIPWAY_NUM_THREADS"] = "1"
 
+from benchmarks.tuning.kept import Kept
 from slipway import relay
 from slipway.backends.choices import using_records
 from slipway.target import Target
@@ -76,12 +78,12 @@ def network_file(name):
     return path
 
 
-def searched(path, target, seconds, folder):
+def searched(path, target, seconds, folder, database):
     """Search a network by the command; return the records, what it printed and the time it took."""
     records, start = folder / f"{path.stem}.records", time.monotonic()
     command = [
         sys.executable, "-m", "slipway", "tune", str(path), "--target", target, "--json",
-        "--seconds", str(seconds), "-o", str(records), "--database", str(folder / "trials.sqlite"),
+        "--seconds", str(seconds), "-o", str(records), "--database", str(database),
     ]  # fmt: skip
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return records, json.loads(done.stdout), time.monotonic() - start
@@ -111,33 +113,39 @@ def main():
     parser.add_argument("--target", default="llvm -mcpu=native")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    rows = []
+    kept = Kept(options.json, options)
     print(
         "| network | untuned ms | tuned / untuned | middle half | of its last word | choices | s |"
     )
-    print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: |", flush=True)
     for path in filter(None, map(network_file, options.models)):
-        with tempfile.TemporaryDirectory() as name, PassContext(opt_level=3):
-            folder = Path(name)
-            records, said, took = searched(path, options.target, options.seconds, folder)
-            before, ratios, wrong = compared(path, options.target, records, options.rounds, folder)
-            choices = len(records.read_text().splitlines())
-        quarter, whole = len(ratios) // 4, said.get("model", {"score": 1.0})
-        row = {
-            "network": path.stem, "ms": statistics.median(before) * 1e3,
-            "ratio": statistics.median(ratios),
-            "low": ratios[quarter], "high": ratios[-1 - quarter],
-            "said": whole["score"], "choices": choices, "seconds": took, "wrong": wrong,
-        }  # fmt: skip
-        rows.append(row)
+        row = kept.row(path.stem)
+        if row is None:
+            row = row_of(path, options, kept.database(path.stem))
+            kept.add(row)
         print(
-            f"| {row['network']} | {row['ms']:.2f} | {row['ratio']:.3f} | {row['low']:.3f}.."
-            f"{row['high']:.3f} | {row['said']:.3f} | {choices} | {took:.0f} |"
-            f"{' WRONG: ' + wrong if wrong else ''}",
+            f"| {row['name']} | {row['ms']:.2f} | {row['ratio']:.3f} | {row['low']:.3f}.."
+            f"{row['high']:.3f} | {row['said']:.3f} | {row['choices']} | {row['seconds']:.0f} |"
+            f"{' WRONG: ' + row['wrong'] if row['wrong'] else ''}",
             flush=True,
         )
-    if options.json:
-        Path(options.json).write_text(json.dumps(rows, indent=1))
+
+
+def row_of(path, options, database):
+    """Search a network, and compare it with itself without tuning."""
+    with tempfile.TemporaryDirectory() as name, PassContext(opt_level=3):
+        folder = Path(name)
+        trials = database or folder / "trials.sqlite"
+        records, said, took = searched(path, options.target, options.seconds, folder, trials)
+        before, ratios, wrong = compared(path, options.target, records, options.rounds, folder)
+        choices = len(records.read_text().splitlines())
+    quarter, whole = len(ratios) // 4, said.get("model", {"score": 1.0})
+    return {
+        "name": path.stem, "ms": statistics.median(before) * 1e3,
+        "ratio": statistics.median(ratios),
+        "low": ratios[quarter], "high": ratios[-1 - quarter],
+        "said": whole["score"], "choices": choices, "seconds": took, "wrong": wrong,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

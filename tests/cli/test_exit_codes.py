@@ -170,3 +170,13 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_read(tmp_path):
     assert done.returncode == exit_codes.UNREACHABLE
     assert "Address already in use. Choose another --port" in done.stderr
     assert slipway("serve", broken, "--port", 0).returncode == exit_codes.MODEL
+
+
+def test_a_search_that_lost_its_device_has_the_code_of_the_loss():
+    """`slipway tune` whose server is killed ends as `run` does: 9, and not 1."""
+    lost = errors.TuningError("no session with 10.0.0.1:9090 for nn.dense")
+    lost.__cause__ = errors.RPCConnectionError("connection refused")
+    assert code_of(lost) == exit_codes.UNREACHABLE
+    refused = errors.TuningError("sixteen trials failed")
+    refused.__cause__ = errors.ScheduleError("refused")
+    assert code_of(refused) == exit_codes.FAILED

@@ -2,6 +2,7 @@
 
 import pytest
 
+from slipway.codegen.llvm.module import attributes_of
 from slipway.errors import TargetError
 from slipway.target import Target
 from slipway.target.cores import Core, core_of, host_options
@@ -10,9 +11,15 @@ X86 = "llvm -mtriple=x86_64-linux-gnu"
 
 
 def test_a_target_without_a_cpu_has_the_core_of_all_others_on_every_machine():
-    for text in ("llvm", "llvm -mcpu=native", f"{X86} -mcpu=x86-64-v3"):
+    for text in ("llvm", f"{X86} -mcpu=x86-64-v3"):
         target = Target(text)
         assert target.core == Core(2 * target.vector_bits, 2 * target.vector_bits)
+
+
+def test_native_has_the_core_of_the_cpu_that_it_is():
+    native = Target("llvm -mcpu=native")
+    assert native.core == core_of(native.cpu, native.vector_bits, {})
+    assert "tune-cpu" not in attributes_of(native)
 
 
 def test_a_named_cpu_has_its_own():

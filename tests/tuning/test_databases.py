@@ -91,6 +91,7 @@ def test_records_and_functions_survive_json():
     assert tvm.ir.structural_equal(function.mod, Product)
     again = ms.database.TuningRecord.from_json(made.as_json(), function)
     assert again.run_secs == [1.5, 2.5]
+    assert again.run_secs[0].value == 1.5  # as classic scripts read it
     assert (again.target, again.args_info) == (LLVM, made.args_info)
     assert tvm.ir.structural_equal(again.schedule().mod, schedule().mod)
     candidate = again.as_measure_candidate()

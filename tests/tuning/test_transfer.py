@@ -228,6 +228,18 @@ def test_what_is_the_default_there_and_faster_than_what_is_here_is_taken(tmp_pat
             assert found[0].from_target == str(AVX2)
 
 
+def test_a_noisy_trial_of_the_default_there_speaks_for_no_other(tmp_path):
+    """The default takes its own time, whatever a trial of an equal layout beside it said."""
+    model = layer(5, 21, 33)
+    there, here = layouts_of(model, AVX2, AVX512)
+    there.decided, here.decided = candidate_of("plain", {}), candidate_of("plain", {})
+    database = Database(tmp_path / "t.sqlite")
+    kept(database, there, {there.decided: 3.3, blocked(1, 8): 1.8})
+    elsewhere = Elsewhere(*model, database)
+    elsewhere._known[str(AVX2)] = {key_of(there.problem)[:-1]: there}
+    assert elsewhere.foretold(here) == []
+
+
 def test_a_winner_there_is_held_against_the_default_here(tmp_path):
     model = layer(5, 32, 32)
     there, here = layouts_of(model, AVX2, AVX512)

@@ -75,5 +75,7 @@ _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code for what ended a command."""
+    """Return the exit code for what ended a command; a search that lost its device, the loss's."""
+    if isinstance(error, errors.TuningError) and isinstance(error.__cause__, errors.RPCError):
+        return code_of(error.__cause__)
     return next((code for kind, code in _CLASSES if isinstance(error, kind)), DEFECT)

@@ -17,6 +17,7 @@ from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir.stmt import Allocate, For, ForKind, Stmt
 from slipway.ir.visit import children, walk
+from slipway.meta_schedule.intrin_rule import AUTO_TENSORIZE, tensorize
 from slipway.meta_schedule.rule_questions import counted_by, kinds_of
 from slipway.meta_schedule.schedule_rule import PARALLEL, UNROLL, VECTORIZE
 from slipway.meta_schedule.thread_rules import THREAD, AutoBind, tags_of
@@ -178,10 +179,29 @@ class RewriteLayout(Postproc):
 
 
 class RewriteTensorize(Postproc):
-    """Does nothing: a rule of one's own calls `Schedule.tensorize`."""
+    """Lets intrinsics do what annotations ask for (`MultiLevelTilingWithIntrin`)."""
 
     def __init__(self, vectorize_init_loop: bool = False) -> None:
         self.vectorize_init_loop = vectorize_init_loop
+
+    def apply(self, sch: Schedule) -> bool:
+        """Return whether each could; what threads and unrolling a block asked for stays with it."""
+        for name, found in [(b.name, dict(b.annotations)) for b in tree.leaf_blocks(sch.func.body)]:
+            if AUTO_TENSORIZE not in found:
+                continue
+            sch.enter_postproc()
+            block = sch.get_block(name)
+            outer = sch.get_loops(block)[0]
+            try:
+                begun = tensorize(sch, block)
+            except ScheduleError:
+                return False
+            if begun is not None and self.vectorize_init_loop:
+                sch.vectorize(sch.get_loops(begun)[-1])
+            first = tree.leaf_blocks(sch.get(outer).body)[0].name
+            for mark in {PARALLEL, UNROLL} & found.keys():
+                sch.annotate(sch.get_block(first), mark, int(found[mark]))
+        return True
 
 
 def _nests(stmt: Any) -> list[Any]:
@@ -256,6 +276,8 @@ def _outermost(sch: Schedule) -> list[str]:
 def finished(sch: Schedule) -> Schedule:
     """Return a schedule after what every search here does at its end."""
     RewriteCooperativeFetch().apply(sch)
+    if not RewriteTensorize(vectorize_init_loop=True).apply(sch):
+        raise ScheduleError("a tile that its tensor intrinsic does not do")
     RewriteParallelVectorizeUnroll().apply(sch)
     return sch
 

@@ -16,6 +16,7 @@ from slipway.blocks.schedule import BlockRV, Schedule
 from slipway.errors import TuningError
 from slipway.ir.expr import Call
 from slipway.ir.visit import walk
+from slipway.meta_schedule.intrin_rule import MultiLevelTilingWithIntrin
 from slipway.meta_schedule.rule import RULES, ScheduleRule
 from slipway.meta_schedule.rule_questions import (
     LONG,
@@ -44,8 +45,9 @@ UNROLL = "meta_schedule.unroll_explicit"
 
 __all__ = [
     "AddRFactor", "ApplyCustomRule", "AutoBind", "AutoInline", "CrossThreadReduction",
-    "InlineConstantScalars", "MultiLevelTiling", "ParallelizeVectorizeUnroll", "PyScheduleRule",
-    "RandomComputeLocation", "ReuseType", "ScheduleRule", "create",
+    "InlineConstantScalars", "MultiLevelTiling", "MultiLevelTilingWithIntrin",
+    "ParallelizeVectorizeUnroll", "PyScheduleRule", "RandomComputeLocation", "ReuseType",
+    "ScheduleRule", "create",
 ]  # fmt: skip
 
 create = ScheduleRule.create

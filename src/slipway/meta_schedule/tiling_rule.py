@@ -61,11 +61,7 @@ class MultiLevelTiling(ScheduleRule):
 
     def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
         """Return the schedules with the block tiled, computed in each of the levels."""
-        found = leaf_of(sch, block)
-        if found is None or not is_plain(sch, block):
-            return [sch]
-        wanted = self.filter(sch, block) if self.filter is not None else reuses(found)
-        if not wanted:
+        if not self._is_tiled(sch, block):
             return [sch]
         made: list[Schedule] = []
         for read in _levels_of(self.reuse_read):
@@ -76,6 +72,19 @@ class MultiLevelTiling(ScheduleRule):
             one = tried(sch, partial(self._tiled, block=block, level=0, read=0))
             made += [] if one is None else [one]
         return made or [sch]
+
+    def _is_tiled(self, sch: Schedule, block: BlockRV) -> bool:
+        """Return whether the block is one that this rule tiles."""
+        found = leaf_of(sch, block)
+        if found is None or not is_plain(sch, block):
+            return False
+        return self.filter(sch, block) if self.filter is not None else reuses(found)
+
+    def _tiles(
+        self, sch: Schedule, block: BlockRV
+    ) -> tuple[list[tuple[LoopRV, str]], list[LoopRV]]:
+        """Return the loops to be tiled, and those that stay inside of all tiles."""
+        return nest_of(sch, block), []
 
     def _tiled(self, sch: Schedule, block: BlockRV, level: int, read: int) -> None:
         """Tile, and compute the tile in level `level` of what reads it; 0: in place.
@@ -92,7 +101,8 @@ class MultiLevelTiling(ScheduleRule):
             else:
                 copied = sch.cache_write(block, 0, scope)
         levels: list[list[LoopRV]] = [[] for _ in self.structure]
-        for loop, kind in nest_of(sch, block):
+        nest, kept = self._tiles(sch, block)
+        for loop, kind in nest:
             letter = "S" if kind == "data" else "R"
             own = [n for n, each in enumerate(self.structure) if each == letter]
             if not own:
@@ -100,7 +110,7 @@ class MultiLevelTiling(ScheduleRule):
             factors = sch.sample_perfect_tile(loop, len(own), self.most or 64)
             for n, part in zip(own, sch.split(loop, factors), strict=True):
                 levels[n].append(part)
-        sch.reorder(*[loop for each in levels for loop in each])
+        sch.reorder(*[loop for each in levels for loop in each], *kept)
         self._bind(sch, levels)
         if copied is not None:
             spatial = [each for each, letter in zip(levels, self.structure, strict=True)

@@ -44,15 +44,29 @@ class Workload:
         return workload_of(func)
 
 
+class RunSeconds(float):
+    """The seconds of a run; classic scripts read them as `record.run_secs[0].value`."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self)
+
+
 @dataclass(frozen=True)
 class TuningRecord:
     """A schedule of a function: its steps, and the seconds of its runs."""
 
     trace: Trace
     workload: Workload
-    run_secs: Sequence[float] | None = None
+    run_secs: Sequence[Any] | None = None
     target: Target | None = None
     args_info: Sequence[TensorInfo] | None = None
+
+    def __post_init__(self) -> None:
+        if self.run_secs is not None:
+            seconds = [RunSeconds(getattr(one, "value", one)) for one in self.run_secs]
+            object.__setattr__(self, "run_secs", seconds)
 
     def schedule(self) -> Schedule:
         """Return the function with this schedule."""

@@ -5,7 +5,8 @@ options and features alone, so that equal targets give equal code wherever they 
 
 1. options: ``-fma-units``, ``-fma-latency``, ``-l1-cache-bytes``, ``-l1-cache-ways``,
    ``-cache-line-bytes``, ``-l2-cache-bytes``;
-2. the CPU that ``-mtune``, else ``-mcpu`` names, if it is in the table below;
+2. the CPU that ``-mtune``, else ``-mcpu`` names, if it is in the table below; ``native`` is what
+   LLVM calls this machine;
 3. one core for all others: two vectors of multiply-adds and of loads a cycle, a latency of 5, 32 KB
    of first-level cache in 8 ways, 512 KB of the second level, lines of 64 bytes.
 

@@ -122,7 +122,7 @@ class Elsewhere:
         scores: dict[Candidate | None, float] = {
             c: s if c == right else max(1.0, s) for c, s in self.database.measured(there).items()
         }
-        return {there.decided: 1.0} | scores
+        return scores | {there.decided: 1.0}
 
 
 def alike(candidate: Candidate, there: LayoutTask) -> Candidate | None:

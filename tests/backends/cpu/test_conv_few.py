@@ -5,8 +5,10 @@ from kernel_check import TARGETS, run, var
 
 from slipway import relay
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
+from slipway.backends.strategy import Problem, strategies
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order
+from slipway.target import Target
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -63,3 +65,25 @@ def test_a_window_of_one_reads_blocks_where_there_are_blocks(window, plain):
     conv = relay.nn.conv2d(first, var("w", 2, 16, window, window), 1, window // 2)
     calls = list(post_order(alter_layout(conv.as_function(), 16).body))
     assert any(is_call_of(call, "nn.conv2d") for call in calls) == plain
+
+
+@pytest.mark.parametrize(
+    ("target", "shape", "filters", "tile"),
+    [
+        # Engines hold the weights of a step as well: 11 filters by a vector would take 24 of 15.
+        ("llvm -mtriple=wasm32-unknown-wasi -mattr=+simd128", (1, 11, 101, 101), 11, (4, 2)),
+        ("llvm -mtriple=wasm32-unknown-wasi -mattr=+simd128", (1, 8, 30, 30), 3, (3, 2)),
+        # Seven vectors of a row, where pairs take eight.
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4", (1, 11, 101, 101), 11, (11, 1)),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4", (1, 11, 101, 128), 11, (11, 2)),
+    ],
+)  # fmt: skip
+def test_a_tile_fits_the_registers_and_the_row(target, shape, filters, tile):
+    conv = relay.nn.conv2d(var("x", *shape), var("w", filters, shape[1], 1, 1))
+    types = [a.checked_type for a in conv.args]
+    problem = Problem("nn.conv2d", conv.attrs, types, (conv.checked_type,), Target(target))
+    (positions,) = (
+        s for s in strategies("nn.conv2d", Target(target)) if s.name == "conv2d.positions"
+    )
+    knobs = positions.knobs_for(problem)
+    assert (knobs.filters, knobs.vectors) == tile

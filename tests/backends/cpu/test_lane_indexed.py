@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.backends.cpu.graph import panel_units
+from slipway.backends.cpu.graph import cut_units, panel_units
 from slipway.backends.cpu.schedules.matmul import lane_fma_rows as rows_lane_indexed
 from slipway.backends.cpu.schedules.matmul.gemm import panel_tile
 from slipway.backends.cpu.tile import choose_tile, lane_indexed_fma
@@ -150,6 +150,18 @@ def test_weights_of_a_step_are_packed_for_lane_indexed_fma():
     assert panel_units(None, 16, rows=1, units=96) == 16
     assert panel_units(A7, 4, rows=1, units=96) == 32  # half of the registers
     assert panel_units(A7, 4, rows=128, units=96) == 16
+
+
+def test_blocks_that_units_do_not_fill_are_of_the_vectors_that_take_least_time():
+    a53 = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53")
+    # Tiles of thirty rows by one vector, each loaded by itself, took 2.2 times as long.
+    assert cut_units(a53, 4, rows=300, units=25) == 8
+    assert cut_units(A72, 4, rows=300, units=25) == 4  # it loads twice as much in a cycle
+    assert cut_units(a53, 4, rows=7, units=50) == 12
+    assert cut_units(a53, 4, rows=1, units=25) == 4
+    v4 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4")
+    assert cut_units(v4, 16, rows=300, units=25) == 16
+    assert cut_units(None, 16, rows=300, units=24) == 16
 
 
 def test_which_processors_multiply_lane_indexed():

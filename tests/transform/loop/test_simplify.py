@@ -1,5 +1,9 @@
 """Simplify under loops and branches."""
 
+import numpy as np
+
+import slipway as tvm
+from slipway import te, tir
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -62,3 +66,23 @@ def test_vector_arithmetic_of_ramps_and_broadcasts():
     index = E.Add(E.Mul(ramp, E.Broadcast(ops.const(2), 4)), E.Broadcast(ops.const(3), 4))
     body = loop(i, 4, S.BufferStore(A, E.Broadcast(ops.const(0), 4), (index,)))
     assert "A[ramp(i * 8 + 3, 2, 4)] = broadcast(0, 4)" in text(body)
+
+
+def test_blocks_are_simplified_with_their_axes():
+    """`tir.transform.Simplify()(sch.mod)` of a script ended in a KeyError at the first block."""
+    a = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    b = te.compute((4,), lambda i: te.sum(a[i, k] * 1.0, axis=k), name="B")
+    sch = tir.Schedule(te.create_prim_func([a, b]))
+    i, k = sch.get_loops("B")
+    sch.split(i, [4, 1])
+    sch.split(k, [2, 4])
+    module = tir.transform.Simplify()(sch.mod)
+    text = module.script()
+    assert "T.axis.reduce(8, k_0 * 4 + k_1)" in text
+    assert "* T.float32(1.0)" not in text
+    assert "i_1" not in text
+    out = tvm.nd.empty((4,))
+    values = np.arange(32, dtype="float32").reshape(4, 8)
+    tvm.build(module, target="llvm")(tvm.nd.array(values), out)
+    np.testing.assert_array_equal(out.numpy(), values.sum(1))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from contextvars import Token
 from io import TextIOBase
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.space import Candidate
 
 Trial = tuple[MeasureInput, MeasureResult]
-Log = str | Path | TextIOBase
+Log = str | PathLike | TextIOBase  # type: ignore[type-arg]  # isinstance takes it so
 Trials = Iterable[Trial | Log]
 _NAMED = 4  # templates in a warning
 _log = logging.getLogger("slipway.autotvm")
@@ -49,8 +50,8 @@ class ApplyHistoryBest:
         for one in [records] if isinstance(records, Log) else records:
             if isinstance(one, TextIOBase):
                 self._trials += trials_of(one, str(getattr(one, "name", "the log")))
-            elif isinstance(one, str | Path):
-                self._trials += load_from_file(one)
+            elif isinstance(one, str | PathLike):
+                self._trials += load_from_file(fspath(one))
             else:
                 self._trials.append(one)
         self._best = best_of(self._trials)

@@ -24,6 +24,7 @@ from slipway.backends.cpu.lowering.dot_pairs import (
 from slipway.backends.cpu.lowering.even_shifts import even_shifts
 from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.keep_blocks import keep_blocks
+from slipway.backends.cpu.lowering.layout_choice import best_block
 from slipway.backends.cpu.lowering.layout_wish import layout_wish
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.moved_bytes import moved_bytes
@@ -37,7 +38,14 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.plain_conv import stays_plain
 from slipway.backends.cpu.lowering.short_rounding import short_rounding
-from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
+from slipway.backends.cpu.tile import (
+    LANE_BLOCKS,
+    choose_tile,
+    dividing,
+    fma,
+    lane_rows,
+    vector_registers,
+)
 from slipway.relay.expr import Call, Function
 from slipway.target import Target
 from slipway.target.capability import capability_of
@@ -88,6 +96,23 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
     is_whole = wide and rows % lane_rows(target) == 0
     whole = [n for n in LANE_BLOCKS if is_whole and units % (n * lanes) == 0]
     return (whole or [4])[0] * lanes
+
+
+def cut_units(target: Target | None, lanes: int, rows: int, units: int) -> int:
+    """Return the block of units for a product of `rows`, of which the last is not full.
+
+    That which takes the fewest vectors.  With lane-indexed FMA, whose vectors are short, as many of
+    them as are predicted to take least time: a tile of one takes a register for each of its rows.
+    """
+    if target is None or not _is_llvm(target) or not target.has_lane_fma or rows == 1:
+        return best_block(units, lanes)
+
+    def cycles(width: int) -> float:
+        kernel, blocks = fma(target, width), -(-units // (width * lanes))
+        tile = choose_tile(kernel, rows, blocks, legal=dividing(blocks))
+        return kernel.all_cycles(tile, rows, blocks)
+
+    return lanes * min((1, 2, 3, 4), key=cycles)
 
 
 def attention_lanes(target: Target | None) -> int:
@@ -151,11 +176,12 @@ def _core(setting: Setting) -> Core | None:
 def _layout(function: Function, setting: Setting) -> Function:
     target, lanes = setting.target, setting.lanes
     units = partial(panel_units, target, lanes)
+    cut = partial(cut_units, target, max(4, lanes))
     winograd = allows_winograd(target)
     wish = partial(layout_wish, target=target, lanes=max(4, lanes), winograd=winograd)
     plain = partial(stays_plain, target=target, lanes=lanes) if target is not None else None
     core, pairs = _core(setting), _pairs(setting)
-    return alter_layout(function, lanes, winograd, units, pairs, core, wish, plain)
+    return alter_layout(function, lanes, winograd, units, cut, pairs, core, wish, plain)
 
 
 def _costs(setting: Setting) -> Costs:

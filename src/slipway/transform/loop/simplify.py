@@ -59,6 +59,18 @@ class _Simplifier:
             return node
         return S.For(node.loop_var, first, extent, node.kind, body, node.thread, node.annotations)
 
+    def block(self, node: S.Block) -> Any:
+        an = self.an
+        bindings = tuple(an.simplify(value) for value in node.bindings)
+        predicate = an.simplify(node.predicate)
+        for axis in node.axes:
+            if axis.dom is not None:
+                an.bind_range(axis.var, axis.dom)
+        init = None if node.init is None else self.visit(node.init)
+        return node.replace(
+            bindings=bindings, predicate=predicate, init=init, body=self.visit(node.body)
+        )
+
     def branch(self, node: S.IfThenElse) -> Any:
         condition = self.known(self.an.simplify(node.condition))
         if isinstance(condition, E.IntImm):
@@ -160,6 +172,7 @@ class _Simplifier:
 _VISIT: dict[type, Any] = {
     S.BufferStore: _Simplifier.store,
     S.For: _Simplifier.loop,
+    S.Block: _Simplifier.block,
     S.IfThenElse: _Simplifier.branch,
     S.SeqStmt: _Simplifier.sequence,
     S.LetStmt: _Simplifier.let,

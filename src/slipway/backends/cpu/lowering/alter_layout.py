@@ -71,6 +71,7 @@ def alter_layout(
     lanes: int,
     winograd: bool = False,
     panel_units: Callable[[int, int], int] | None = None,
+    cut_units: Callable[[int, int], int] | None = None,
     pairs: Sequence[Instruction] = (),
     core: Core | None = None,
     wish: Callable[[Call], LayoutWish | None] | None = None,
@@ -82,15 +83,17 @@ def alter_layout(
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where `core` tells that
     it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data,
-    units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
+    units)``, if given; of ``cut_units(rows, units)`` where whole ones do not fill them.  Those of
+    bfloat16 that give float32 take them packed for one of `pairs`.
     Those of plain values of which ``stays_plain(call, on_blocks)`` is true stay as they are.
     What ``wish(call)`` says comes before all of that.
     """
     lanes = max(4, lanes)
     units = panel_units or (lambda rows, units: lanes)
+    cut = cut_units or (lambda rows, units: best_block(units, lanes))
     wanted = wish or (lambda call: None)
     plain = stays_plain or (lambda call, on_blocks: False)
-    return _AlterLayout(lanes, winograd, units, pairs, core, wanted, plain).run(function)
+    return _AlterLayout(lanes, winograd, units, cut, pairs, core, wanted, plain).run(function)
 
 
 class _AlterLayout(BlockedReaders):
@@ -99,6 +102,7 @@ class _AlterLayout(BlockedReaders):
         lanes: int,
         winograd: bool,
         panel_units: Callable[[int, int], int],
+        cut_units: Callable[[int, int], int],
         pairs: Sequence[Instruction],
         core: Core | None,
         wish: Callable[[Call], LayoutWish | None],
@@ -112,6 +116,7 @@ class _AlterLayout(BlockedReaders):
         self.pairs = pairs
         self.winograd = winograd
         self.panel_units = panel_units
+        self.cut_units = cut_units
         self.readers: dict[int, int] = {}
         self.read_in: dict[int, tuple[bool, bool]] = {}
         self.read_by_channel: set[int] = set()
@@ -439,7 +444,7 @@ class _AlterLayout(BlockedReaders):
         else:
             block = widest if units % widest == 0 else block_size(units, widest)
         if block < 4 or (rows > 1 and block < min(widest, self.lanes)):
-            block = best_block(units, self.lanes)
+            block = self.cut_units(rows, units)
         return block
 
     def paired_dense(self, call: Call) -> Expr:

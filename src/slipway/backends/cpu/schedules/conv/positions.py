@@ -17,7 +17,7 @@ from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import rows_per_part, worth_sharing
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
-from slipway.backends.cpu.tile import all_rows, step_cost, vector_registers, widest_tile
+from slipway.backends.cpu.tile import Tile, fma, step_cost, vector_registers
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.dims import is_open, lower_bound
@@ -61,13 +61,6 @@ def _group(problem: Problem) -> int:
     return int(problem.out_types[0].shape[1] // problem.attrs.groups)
 
 
-def _tile(problem: Problem, filters: int) -> int:
-    """Return the vectors beside `filters`: sums in three quarters of the registers."""
-    target = problem.target
-    kernel = all_rows(target, spare=-(-vector_registers(target) // 4))
-    return widest_tile(kernel, filters, _whole_vectors(problem)).vectors
-
-
 def _lanes(problem: Problem) -> int:
     """Return the lanes of a vector: those of the target's, or a half or quarter of a short row."""
     (out,) = problem.out_types
@@ -84,17 +77,27 @@ def _whole_vectors(problem: Problem) -> int:
 
 
 def _default(problem: Problem) -> PositionKnobs:
-    """All filters of a group where they are few, else as many as it takes least time with."""
+    """The tile that takes least time, last ones that overlap counted; of equals, most filters."""
     (out,), target = problem.out_types, problem.target
     images, _, height, _ = out.shape
     rows = min(height, rows_per_part(height, images, target, each=4))
-    room = vector_registers(target) * 3 // 4
+    legal = [
+        PositionKnobs(filters, vectors, rows)
+        for filters in reversed(_filters(problem))
+        for vectors in range(1, _whole_vectors(problem) + 1)
+        if _fits(filters, vectors, target)
+    ]
+    return min(legal or [PositionKnobs(1, 1, rows)], key=lambda k: _cost(problem, k))
 
-    def knobs(filters: int) -> PositionKnobs:
-        return PositionKnobs(filters, _tile(problem, filters), rows)
 
-    legal = [n for n in _filters(problem) if n <= room] or [1]
-    return min(map(knobs, reversed(legal)), key=lambda k: _cost(problem, k))
+def _fits(filters: int, vectors: int, target: Target) -> bool:
+    """Return whether a tile fits the registers: its sums three quarters of them.
+
+    Where engines load all values of a step before they multiply, those have registers as well.
+    """
+    kernel, room = fma(target), vector_registers(target)
+    used = kernel.registers(Tile(filters, vectors)) if kernel.held else 0
+    return 4 * filters * vectors <= 3 * room and used <= room
 
 
 def _filters(problem: Problem) -> list[int]:
@@ -143,7 +146,7 @@ def schedule_positions(
     n, oc, h, w = stage.op.axis
     group, filters = stage.split(oc, factor=_group(problem))
     block, filter_ = stage.split(filters, factor=knobs.filters, tail="shift")
-    part, row = stage.split(h, factor=knobs.rows, tail="shift")
+    part, row = stage.split(h, factor=knobs.rows)
     run, inside = stage.split(w, factor=lanes * vectors, tail="shift")
     vector, lane = stage.split(inside, factor=lanes)
     register_tile(stage, [n, part, group, block, row, run], [filter_, vector], lane)

@@ -49,7 +49,8 @@ def packed_space(problem: Problem) -> Space:
     return tile_space(rows, blocks, problem.target, width)
 
 
-def _cost(problem: Problem, tile: Tile) -> float:
+def packed_cost(problem: Problem, tile: Tile) -> float:
+    """Return the predicted cycles of a product with weights in blocks of whole vectors."""
     rows, blocks, width = packed_sides(problem)
     depth = problem.in_types[1].shape[1]
     return float(depth * fma(problem.target, width).all_cycles(tile, rows, blocks))
@@ -62,7 +63,7 @@ def _by_size(problem: Problem) -> list[SizedKnobs]:
 
 @register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.tile", default=_default, space=packed_space,
-    cost=_cost, by_size=_by_size,
+    cost=packed_cost, by_size=_by_size,
 )  # fmt: skip
 def schedule_dense_pack(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile

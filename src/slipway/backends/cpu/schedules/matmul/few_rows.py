@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import worth_sharing
-from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.matmul.dense import packed_sides, packed_space
+from slipway.backends.cpu.schedules.matmul.dense import packed_cost, packed_sides, packed_space
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
     bytes_of_row,
@@ -121,7 +120,7 @@ def _is_cut(attrs: DensePackAttrs, in_types: Sequence[Type], target: Target) -> 
 
 register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.cut", priority=30, compute=_cut_compute,
-    applies=_is_cut, default=_cut_default, space=_cut_space, cost=tile_cost(),
+    applies=_is_cut, default=_cut_default, space=_cut_space, cost=packed_cost,
 )(schedule_batch_matmul)  # fmt: skip
 
 
