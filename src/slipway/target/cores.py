@@ -5,13 +5,12 @@ options and features alone, so that equal targets give equal code wherever they 
 
 1. options: ``-fma-units``, ``-fma-latency``, ``-l1-cache-bytes``, ``-l1-cache-ways``,
    ``-cache-line-bytes``, ``-l2-cache-bytes``;
-2. the CPU that ``-mtune``, else ``-mcpu`` names, if it is in the table below; ``native`` is what
-   LLVM calls this machine;
+2. the CPU that ``-mtune``, else ``-mcpu`` names, if it is in the table below; without them, and
+   for ``native``, it is what LLVM calls this machine;
 3. one core for all others: two vectors of multiply-adds and of loads a cycle, a latency of 5, 32 KB
    of first-level cache in 8 ways, 512 KB of the second level, lines of 64 bytes.
 
-A target that names no CPU means this machine's instructions, and the core of rule 3: what LLVM
-calls this machine may be the mask of a virtual machine, and its caches are seen only here.
+The sizes of this machine's caches are not among them: they are seen only here.
 `host_options` reads those, for who wants them in the target.
 
 The table's sources: Intel's optimization reference manual, AMD's software optimization guides for

@@ -155,8 +155,8 @@ class Target(TargetForms):
 
     @property
     def tuned_for(self) -> str:
-        """The CPU for which code is made fast: `-mtune`, else `-mcpu`, "native" by its name."""
-        return str(self.attrs.get("mtune") or (self.cpu if self.mcpu == "native" else self.mcpu))
+        """The CPU for which code is made fast: `-mtune`, else the one it is for."""
+        return str(self.attrs.get("mtune") or self.cpu)
 
     @property
     def mattr(self) -> tuple[str, ...]:

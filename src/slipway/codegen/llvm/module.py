@@ -36,7 +36,7 @@ ATTRIBUTES = 'nounwind "no-builtins"'
 def attributes_of(target: Target) -> str:
     """Return the attributes of functions: -mtune's CPU, and the one length of SVE's vectors."""
     attributes = [ATTRIBUTES]
-    if target.tuned_for not in (target.mcpu, target.cpu):
+    if target.tuned_for != target.cpu:
         attributes.append(f'"tune-cpu"="{target.tuned_for}"')
     if target.sve_bits:
         scale = target.sve_bits // 128
