@@ -173,6 +173,21 @@ def test_a_line_of_a_classic_log_is_read():
     assert result.verified
 
 
+def test_results_that_a_script_made_come_back_and_the_fastest_is_found(dag, tmp_path):
+    task = auto_scheduler.SearchTask(compute_dag=dag, workload_key="own", target="llvm")
+    states = [StateObject(dag, steps) for steps in list(STEPS.values())[:3]]
+    inputs = [auto_scheduler.MeasureInput(task, state) for state in states]
+    results = [auto_scheduler.MeasureResult([cost], 0, "", 0.5, 1.0) for cost in (3.0, 1.0, 2.0)]
+    log = str(tmp_path / "own.json")
+    auto_scheduler.save_records(log, inputs, results)
+    assert [result for _, result in auto_scheduler.load_records(log)] == results
+    best, _ = auto_scheduler.load_best_record(log)
+    assert best.state.transform_steps == states[1].transform_steps
+    auto_scheduler.save_records(log, inputs[2:], [results[1]._replace(costs=[0.5], verified=False)])
+    best, _ = auto_scheduler.load_best_record(log)
+    assert best.state.transform_steps == states[1].transform_steps
+
+
 def test_a_line_of_a_log_from_elsewhere_is_replayed_by_hand():
     """What notebooks do with a published log: recover the input, apply its steps, build."""
 
