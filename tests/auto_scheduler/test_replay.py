@@ -108,6 +108,26 @@ def test_a_state_knows_its_loops(dag):
     assert state.copy() == state
 
 
+def test_a_copy_takes_the_stages_and_loops_of_the_state_that_it_is_of(dag):
+    """Scripts make several schedules from one, with what they held of it."""
+    product, out = dag.tensors[-1].op.input_tensors[0], dag.tensors[-1]
+    state = dag.get_init_state()
+    cache = state.cache_write(product, "local")
+    outer, _ = state.split(cache, state[cache].iters[2], [5])
+    copies = [state.copy(), state.copy().copy()]
+    for one in copies:
+        assert one[cache].op.name == "product.local"
+        one.unroll(cache, outer)
+        one.split(out, state[out].iters[1], [4])
+        assert one[cache].iters[2].annotation != 0
+    assert copies[0] == copies[1] != state
+    bounded = dag.infer_bound_from_state(state)
+    assert [int(loop.range.extent) for loop in bounded[cache].iters] == [12, 16, 2, 5]
+    assert state[cache].iters[2].annotation == 0
+    with pytest.raises(TuningError, match="is no loop of the stage 'out'"):
+        copies[0].split(out, outer, [2])
+
+
 def test_operations_are_counted_on_elements_only(dag):
     assert dag.flop_ct == 2 * 12 * 10 * 16 + 12 * 16
     a = te.placeholder((8, 8), name="a")
