@@ -108,6 +108,26 @@ def test_a_state_knows_its_loops(dag):
     assert state.copy() == state
 
 
+def test_a_copy_takes_the_stages_and_loops_of_the_state_that_it_is_of(dag):
+    """Scripts make several schedules from one, with what they held of it."""
+    product, out = dag.tensors[-1].op.input_tensors[0], dag.tensors[-1]
+    state = dag.get_init_state()
+    cache = state.cache_write(product, "local")
+    outer, _ = state.split(cache, state[cache].iters[2], [5])
+    copies = [state.copy(), state.copy().copy()]
+    for one in copies:
+        assert one[cache].op.name == "product.local"
+        one.unroll(cache, outer)
+        one.split(out, state[out].iters[1], [4])
+        assert one[cache].iters[2].annotation != 0
+    assert copies[0] == copies[1] != state
+    bounded = dag.infer_bound_from_state(state)
+    assert [int(loop.range.extent) for loop in bounded[cache].iters] == [12, 16, 2, 5]
+    assert state[cache].iters[2].annotation == 0
+    with pytest.raises(TuningError, match="is no loop of the stage 'out'"):
+        copies[0].split(out, outer, [2])
+
+
 def test_operations_are_counted_on_elements_only(dag):
     assert dag.flop_ct == 2 * 12 * 10 * 16 + 12 * 16
     a = te.placeholder((8, 8), name="a")
@@ -171,6 +191,21 @@ def test_a_line_of_a_classic_log_is_read():
     assert inp.state.transform_steps == STEPS["tiles"]
     assert result.costs == [0.25, 0.75]
     assert result.verified
+
+
+def test_results_that_a_script_made_come_back_and_the_fastest_is_found(dag, tmp_path):
+    task = auto_scheduler.SearchTask(compute_dag=dag, workload_key="own", target="llvm")
+    states = [StateObject(dag, steps) for steps in list(STEPS.values())[:3]]
+    inputs = [auto_scheduler.MeasureInput(task, state) for state in states]
+    results = [auto_scheduler.MeasureResult([cost], 0, "", 0.5, 1.0) for cost in (3.0, 1.0, 2.0)]
+    log = str(tmp_path / "own.json")
+    auto_scheduler.save_records(log, inputs, results)
+    assert [result for _, result in auto_scheduler.load_records(log)] == results
+    best, _ = auto_scheduler.load_best_record(log)
+    assert best.state.transform_steps == states[1].transform_steps
+    auto_scheduler.save_records(log, inputs[2:], [results[1]._replace(costs=[0.5], verified=False)])
+    best, _ = auto_scheduler.load_best_record(log)
+    assert best.state.transform_steps == states[1].transform_steps
 
 
 def test_a_line_of_a_log_from_elsewhere_is_replayed_by_hand():

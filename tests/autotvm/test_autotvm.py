@@ -44,7 +44,7 @@ def test_a_template_is_tuned_and_the_best_of_its_log_is_used(name, tmp_path):
     task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
     assert len(task.config_space) == 8 * 6 * 2
     assert task.flop == 2 * 24 * 16 * 32
-    assert task.config_space.get(1)["tile_y"].size == (-1, 2)
+    assert task.config_space.get(1)["tile_y"].size == [-1, 2]
     seen = []
     tuner = getattr(autotvm.tuner, name)(task)
     tuner.tune(
@@ -160,7 +160,7 @@ def test_a_classic_log_is_read(tmp_path):
     task = autotvm.task.create("test/matmul", SIZES, "llvm")
     history = autotvm.ApplyHistoryBest(log)
     config = history.query("llvm", task.workload)
-    assert config["tile_y"].size == (-1, 8)
+    assert config["tile_y"].size == [-1, 8]
     for table, key in ((history.best_by_targetkey, "cpu"), (history.best_by_model, "unknown")):
         (inp, result) = table[key, task.workload]
         assert (inp.config, result.costs) == (config, (0.1,))

@@ -25,7 +25,7 @@ def rows(limits, seen):
 
 @pytest.mark.parametrize(
     ("limits", "chosen"),
-    [([-1, 8], (6, 6)), ([-1, -1], (1, 36)), ([-1, 4, 5], (3, 3, 4)), ([2, 18], (2, 18))],
+    [([-1, 8], [6, 6]), ([-1, -1], [1, 36]), ([-1, 4, 5], [3, 3, 4]), ([2, 18], [2, 18])],
 )
 def test_a_template_chooses_itself_where_no_log_does(limits, chosen):
     seen = []

@@ -214,6 +214,22 @@ def test_calls_that_name_the_dtype_of_their_result():
     np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-6)
 
 
+def test_halves_of_a_vector_name_their_dtype():
+    """As the intrinsics of Arm's dot product in TVM 0.10 write them."""
+
+    @T.prim_func
+    def main(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, [8], dtype="int8")
+        B = T.match_buffer(b, [8], dtype="int8")
+        low = T.vectorlow(A[T.ramp(0, 1, 8)], dtype="int8x4")
+        high = T.vectorhigh(A[T.ramp(0, 1, 8)], dtype="int8x4")
+        B[T.ramp(0, 1, 8)] = T.vectorcombine(high, low, dtype="int8x8")
+
+    out = tvm.nd.empty((8,), "int8")
+    tvm.build(main, target="llvm")(tvm.nd.array(np.arange(8, dtype="int8")), out)
+    np.testing.assert_array_equal(out.numpy(), [4, 5, 6, 7, 0, 1, 2, 3])
+
+
 def test_programs_of_matrix_units_are_read_and_scheduled_and_not_compiled():
     @T.prim_func
     def fragments(a: T.Buffer((64,), "float16"), b: T.Buffer((64,), "float16")):

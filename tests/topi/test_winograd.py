@@ -70,6 +70,22 @@ def test_a_kernel_transformed_ahead():
     np.testing.assert_allclose(run(made, [data, weight], arrays), wanted, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_matrix_of_constants(dtype):
+    """It takes part in a product, as a transformation does, and is read inline."""
+    values = np.array([[1, -2, 3], [0, 5, -6]], dtype)
+    matrix = topi.utils.const_matrix(values, "B")
+    assert matrix.op.name == "B"
+    np.testing.assert_array_equal(run(matrix, [], []), values)
+    x = te.placeholder((3,), dtype, name="x")
+    k = te.reduce_axis((0, 3), name="k")
+    product = te.compute((2,), lambda i: te.sum(matrix[i, k] * x[k], axis=k))
+    vector = np.array([2, -1, 4], dtype)
+    np.testing.assert_array_equal(run(product, [x], [vector]), values @ vector)
+    with pytest.raises(InvalidShapeError, match="takes a matrix, not an array of 1 axes"):
+        topi.utils.const_matrix(vector)
+
+
 def test_what_is_refused():
     data, weight = te.placeholder((1, 8, 8, 4)), te.placeholder((3, 3, 4, 2))
     with pytest.raises(InvalidShapeError, match="strides and dilation of 1"):

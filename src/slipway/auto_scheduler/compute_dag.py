@@ -114,7 +114,7 @@ class ComputeDAG:
         # The lengths are those of this replay's loops: the state has to be of the same ones.
         found = StateObject(self, state.transform_steps, known)
         found._replay = replay
-        return found if isinstance(state, StateObject) else _Bounded(found, self)
+        return found if isinstance(state, StateObject) else _Bounded(found, state)
 
     @cached_property
     def flop_ct(self) -> float:
@@ -153,9 +153,10 @@ class ComputeDAG:
 class _Bounded(State):
     """A state whose lengths are known."""
 
-    def __init__(self, state: StateObject, dag: ComputeDAG) -> None:
-        super().__init__(dag.init_state, dag)
-        self._replay, self._lengths = state.replay, state._lengths
+    def __init__(self, bounded: StateObject, state: State) -> None:
+        super().__init__(state, state.compute_dag)
+        self._replay, self._lengths = bounded.replay, bounded._lengths
+        self._take_over(state)
 
 
 def _checked(tensors: Sequence[te.Tensor]) -> list[te.Tensor]:

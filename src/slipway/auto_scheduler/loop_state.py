@@ -124,6 +124,18 @@ class State:
         self.compute_dag = dag
         self._lengths: Lengths | None = getattr(state_object, "_lengths", None)
         self._replay = dag.replay(steps)
+        # Operations and loops of the states that this one is a copy of, and what they are here.
+        self._same: dict[Any, Any] = {}
+        if isinstance(state_object, State):
+            self._take_over(state_object)
+
+    def _take_over(self, older: State) -> None:
+        """Know the operations and loops of a state of the same steps as one's own."""
+        mine, other = older._replay, self._replay
+        found: dict[Any, Any] = {s.op: t.op for s, t in zip(mine.stages, other.stages, strict=True)}
+        for axes, others in zip(mine.axes, other.axes, strict=True):
+            found.update(zip(axes, others, strict=True))
+        self._same = found | {old: found[now] for old, now in older._same.items() if now in found}
 
     @property
     def state_object(self) -> StateObject:
@@ -160,7 +172,7 @@ class State:
                 return key
         else:
             op = key.op if isinstance(key, te.Tensor) else key
-            stage = self._replay.schedule.stage_map.get(op)
+            stage = self._replay.schedule.stage_map.get(self._same.get(op, op))
             for number, known in enumerate(self._replay.stages):
                 if known is stage:
                     return number
@@ -172,6 +184,7 @@ class State:
         found = []
         for loop in loops:
             axis = loop.axis if isinstance(loop, Iterator) else None
+            axis = self._same.get(axis, axis)
             numbers = [n for n, a in enumerate(axes) if a is axis]
             if isinstance(loop, int):
                 numbers = [loop]

@@ -71,8 +71,9 @@ def dump_record_to_string(inp: MeasureInput, res: MeasureResult) -> str:
     }
     if good and res.score < float("inf"):
         line["score"] = res.score
-    if candidate is not None:
+    if not res.verified or candidate is not None:
         line["verified"] = bool(res.verified)
+    if candidate is not None:
         line["candidate"] = [candidate.strategy, dict(candidate.knobs)]
     if not good:
         line["error"] = res.error_msg

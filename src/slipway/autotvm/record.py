@@ -36,11 +36,12 @@ class LoggedTask:
     @property
     def workload(self) -> tuple[Any, ...]:
         """The name and the arguments, which can be the key of a dictionary."""
-        return (self.name, *(_hashable(arg) for arg in self.args))
+        return (self.name, *(hashable(arg) for arg in self.args))
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+def hashable(value: Any) -> Any:
+    """Return lists, at any depth, as tuples, which can be the key of a dictionary."""
+    return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def key_of_template(name: str, args: Any, target: Target) -> str:
@@ -48,8 +49,9 @@ def key_of_template(name: str, args: Any, target: Target) -> str:
     return _hash(json.dumps([name, args, str(target)]))
 
 
-def encode(inp: MeasureInput, result: MeasureResult) -> str:
-    """Return a trial as a line."""
+def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> str:
+    """Return a trial as a line of JSON, which is the one protocol there is."""
+    _as_json(protocol)
     line = dict(inp.task.head)
     good = result.error_no == 0
     if isinstance(inp.config, Candidate):
@@ -61,7 +63,7 @@ def encode(inp: MeasureInput, result: MeasureResult) -> str:
             list(result.costs) if good else [str(c) for c in result.costs], int(result.error_no),
             result.all_cost, result.timestamp,
         ],
-        "score": result.score if good else None,
+        "score": result.score if good and result.score < float("inf") else None,
         "verified": result.verified,
         "version": 0.2,
         "tvm_version": VERSION,
@@ -69,8 +71,16 @@ def encode(inp: MeasureInput, result: MeasureResult) -> str:
     return json.dumps(line)
 
 
-def decode(line: str) -> tuple[MeasureInput, MeasureResult]:
+def _as_json(protocol: str) -> None:
+    if protocol != "json":
+        raise TuningError(
+            f"a log's lines are JSON, not {protocol!r}: a pickle runs what its writer put into it"
+        )
+
+
+def decode(line: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResult]:
     """Return the trial of a line.  Raises TuningError for what is none."""
+    _as_json(protocol)
     try:
         row = json.loads(line)
         costs, error_no, all_cost, timestamp = row["result"]

@@ -22,7 +22,7 @@ from slipway.tuning.space import Candidate, Choices, candidate_of
 class SplitEntity:
     """The lengths of the axes that one is split into, the outermost first; -1: what is left."""
 
-    size: tuple[int, ...]
+    size: list[int]
     code = "sp"
 
     @property
@@ -109,7 +109,7 @@ class AnnotateEntity:
 
 Entity = SplitEntity | ReorderEntity | AnnotateEntity | OtherOptionEntity
 _KINDS: dict[str, Callable[[Any], Entity]] = {
-    "sp": lambda plain: SplitEntity(tuple(int(n) for n in plain)),
+    "sp": lambda plain: SplitEntity([int(n) for n in plain]),
     "re": lambda plain: ReorderEntity(tuple(int(n) for n in plain)),
     "an": lambda plain: AnnotateEntity(tuple(map(str, plain))),
     "ot": OtherOptionEntity,
@@ -143,7 +143,7 @@ class _Config:
 
         def made() -> list[SplitEntity]:
             sizes = _sizes(name, axis, policy, num_outputs, max_factor, candidate)
-            found = [SplitEntity(size) for size in sizes]
+            found = [SplitEntity(list(size)) for size in sizes]
             return found if filter is None else [e for e in found if filter(e)]
 
         self._define(name, made)
@@ -322,7 +322,7 @@ class FallbackConfigEntity(ConfigSpace):
                 f"fallback_split({name!r}, {list(constraints)}): the knob is {entity}, no split "
                 f"into {len(constraints)}"
             )
-        left = [e.size for e in splits if isinstance(e, SplitEntity)]
+        left = [tuple(e.size) for e in splits if isinstance(e, SplitEntity)]
         whole = max(math.prod(size[1:]) for size in left)
         for part, limit in reversed(list(enumerate(constraints))):
             lengths = {s: s[part] if part else whole // math.prod(s[1:]) for s in left}
@@ -334,7 +334,7 @@ class FallbackConfigEntity(ConfigSpace):
                 )
             left = [s for s in left if lengths[s] == max(lengths[t] for t in left)]
         inner = left[0][1:]
-        self._entities[name] = SplitEntity((whole // math.prod(inner), *inner))
+        self._entities[name] = SplitEntity([whole // math.prod(inner), *inner])
 
 
 def _sizes(

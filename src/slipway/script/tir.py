@@ -378,7 +378,6 @@ fabs, fmod, log2, popcount, clz, round, nearbyint = (_typed(getattr(_math, n)) f
     "abs", "fmod", "log2", "popcount", "clz", "round", "nearbyint"))  # fmt: skip
 const, call_intrin = ops.const, ops.call_intrin
 call_packed, ceildiv, address_of = calls.call_packed, calls.ceildiv, calls.address_of
-vectorlow, vectorhigh, vectorcombine = calls.vectorlow, calls.vectorhigh, calls.vectorcombine
 
 
 def _either_way(made: Callable[..., E.PrimExpr]) -> Callable[..., E.PrimExpr]:
@@ -394,7 +393,8 @@ call_extern, call_pure_extern = map(_either_way, (calls.call_extern, calls.call_
 call_llvm_intrin, call_llvm_pure_intrin = map(
     _either_way, (calls.call_llvm_intrin, calls.call_llvm_pure_intrin)
 )
-reinterpret = _either_way(calls.reinterpret)
+reinterpret, vectorcombine = _either_way(calls.reinterpret), _either_way(calls.vectorcombine)
+vectorlow, vectorhigh = _either_way(calls.vectorlow), _either_way(calls.vectorhigh)
 
 
 def _shuffle(name: str) -> Callable[..., E.PrimExpr]:

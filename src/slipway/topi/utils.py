@@ -5,17 +5,20 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+import numpy as np
+
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import InvalidShapeError
 from slipway.ir import ops
 from slipway.target import Target
+from slipway.te.declare import compute
 from slipway.te.operation import ComputeOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slipway import te
-    from slipway.ir.expr import PrimExprLike
+    from slipway.ir.expr import PrimExpr, PrimExprLike
 
 
 def get_const_int(value: PrimExprLike) -> int:
@@ -77,6 +80,26 @@ def unravel_index(idx: PrimExprLike, shape: Sequence[Any]) -> list[Any]:
         found.append(ops.floormod(idx, extent))
         idx = ops.floordiv(idx, extent)
     return found[::-1]
+
+
+def const_matrix(matrix: np.ndarray, name: str = "const_matrix") -> te.Tensor:
+    """Return a tensor of two axes that is computed from the numbers of `matrix` where it is read.
+
+    Raises InvalidShapeError for other than two axes.
+    """
+    if matrix.ndim != 2:
+        raise InvalidShapeError(f"const_matrix takes a matrix, not an array of {matrix.ndim} axes")
+    dtype = str(matrix.dtype)
+
+    def element(i: PrimExpr, j: PrimExpr) -> Any:
+        found: Any = ops.const(0, dtype)
+        for (row, column), value in np.ndenumerate(matrix):
+            here = ops.logical_and(ops.equal(i, row), ops.equal(j, column))
+            found = ops.select(here, ops.const(value.item(), dtype), found)
+        return found
+
+    made: te.Tensor = compute(matrix.shape, element, name=name, attrs={"const_matrix": True})
+    return made
 
 
 def ceil_div(a: PrimExprLike, b: PrimExprLike) -> Any:

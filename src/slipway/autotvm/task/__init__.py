@@ -20,11 +20,21 @@ from slipway.autotvm.task.kernel import (
     extract_from_multiple_program,
     extract_from_program,
 )
-from slipway.autotvm.task.template import TemplateTask, compute_flop, create, get_config, template
+from slipway.autotvm.task.template import (
+    TemplateTask,
+    args_to_workload,
+    compute_flop,
+    create,
+    deserialize_args,
+    get_config,
+    serialize_args,
+    template,
+)
 
 __all__ = [
     "AnnotateEntity", "ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace",
     "FallbackConfigEntity", "FallbackContext", "KernelTask", "OtherOptionEntity", "ReorderEntity",
-    "SplitEntity", "TemplateTask", "apply_history_best", "compute_flop", "create",
-    "extract_from_multiple_program", "extract_from_program", "get_config", "template",
+    "SplitEntity", "TemplateTask", "apply_history_best", "args_to_workload", "compute_flop",
+    "create", "deserialize_args", "extract_from_multiple_program", "extract_from_program",
+    "get_config", "serialize_args", "template",
 ]  # fmt: skip

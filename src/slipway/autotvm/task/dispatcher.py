@@ -24,6 +24,7 @@ from slipway.autotvm.space import ConfigEntity
 from slipway.autotvm.task.template import QUERIES, is_template, serialized
 from slipway.backends.backend import compile_target
 from slipway.backends.choices import using_records
+from slipway.errors import TuningError
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.space import Candidate
@@ -52,8 +53,12 @@ class ApplyHistoryBest:
                 self._trials += trials_of(one, str(getattr(one, "name", "the log")))
             elif isinstance(one, str | PathLike):
                 self._trials += load_from_file(fspath(one))
-            else:
+            elif isinstance(one, tuple) and one and isinstance(one[0], MeasureInput):
                 self._trials.append(one)
+            elif isinstance(one, Iterable):  # logs, or their trials, together
+                self.load(one)
+            else:
+                raise TuningError(f"ApplyHistoryBest takes logs and trials, not {one!r}")
         self._best = best_of(self._trials)
 
     def query(self, target: Target | str, workload: tuple[Any, ...]) -> Any:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from slipway import te
-from slipway.autotvm.record import key_of_template
+from slipway.autotvm.record import hashable, key_of_template
 from slipway.autotvm.space import ConfigEntity, ConfigSpace, FallbackConfigEntity
 from slipway.backends.backend import compile_target
 from slipway.errors import SlipwayError, TuningError, did_you_mean
@@ -194,6 +194,29 @@ def serialized(args: Any) -> Any:
             f"the arguments {args!r} of a template are not numbers, words, tensors and lists of "
             f"them ({error})"
         ) from None
+
+
+def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return arguments as a tuple that can be a dictionary's key: tensors by shape and type.
+
+    Raises TuningError for what a template's arguments cannot be.
+    """
+    return tuple(map(hashable, serialized(list(args))))
+
+
+def deserialize_args(args: Sequence[Any]) -> list[Any]:
+    """Return the arguments that `serialize_args` made a tuple of, with placeholders for tensors."""
+    return [
+        te.placeholder(arg[1], dtype=arg[2])
+        if isinstance(arg, tuple | list) and len(arg) == 3 and arg[0] == "TENSOR"
+        else arg
+        for arg in args
+    ]
+
+
+def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> tuple[Any, ...]:
+    """Return the workload of arguments, which begins with the task's name where it is given."""
+    return (*([task_name] if task_name is not None else []), *serialize_args(args))
 
 
 def compute_flop(sch: te.Schedule) -> float:

@@ -1,0 +1,91 @@
+"""Trials that a script makes itself, and the arguments of tasks as keys."""
+
+import io
+import json
+
+import pytest
+
+from slipway import autotvm, te
+from slipway.autotvm.record import decode, encode
+from slipway.autotvm.task import SplitEntity, args_to_workload, deserialize_args, serialize_args
+from slipway.errors import TuningError
+
+
+@autotvm.template("test/records")
+def halves(n):
+    a = te.placeholder((n,), name="A")
+    c = te.compute((n,), lambda i: a[i] + 1.0, name="C")
+    s = te.create_schedule(c.op)
+    cfg = autotvm.get_config()
+    cfg.define_split("tile", s[c].op.axis[0], num_outputs=2)
+    cfg["tile"].apply(s, c, s[c].op.axis[0])
+    return s, [a, c]
+
+
+def trials(*costs):
+    task = autotvm.task.create("test/records", args=(64,), target="llvm")
+    return [
+        (
+            autotvm.MeasureInput(task.target, task, task.config_space.get(i)),
+            autotvm.MeasureResult((cost,), 0, 0.5, 2.0),
+        )
+        for i, cost in enumerate(costs)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["trials", "file", "path", "several", "nested"])
+def test_of_results_that_a_script_made_the_fastest_is_used(kind, tmp_path):
+    """A result of a script's own says nothing against itself, as a line of classic TVM."""
+    made = trials(3.0, 2.0, 1.0, 4.0)
+    where = io.StringIO() if kind == "file" else tmp_path / "own.log"
+    autotvm.callback.log_to_file(where)(None, *zip(*made, strict=True))
+    if kind == "file":
+        where.seek(0)
+    records = {"trials": made, "several": zip([where]), "nested": iter([iter(made), made])}
+    history = autotvm.task.ApplyHistoryBest(records.get(kind, where))
+    chosen = history.query("llvm", ("test/records", 64))
+    assert str(chosen) == str(made[2][0].config)
+    with pytest.raises(TuningError, match="takes logs and trials, not 7"):
+        autotvm.task.ApplyHistoryBest([made, 7])
+
+
+def test_a_trial_that_was_not_verified_is_never_the_best():
+    (inp, result), other = trials(1.0, 2.0)
+    refused = result._replace(verified=False)
+    history = autotvm.task.ApplyHistoryBest([(inp, refused), other])
+    assert history.query("llvm", ("test/records", 64)) == other[0].config
+    assert not decode(encode(inp, refused))[1].verified
+
+
+def test_a_line_gives_the_result_back_and_is_json():
+    ((inp, result),) = trials(1.5)
+    line = encode(inp, result, protocol="json")
+    json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert decode(line, protocol="json")[1] == result
+    for call in (lambda: encode(inp, result, "pickle"), lambda: decode(line, "pickle")):
+        with pytest.raises(TuningError, match="JSON, not 'pickle'"):
+            call()
+
+
+def test_a_split_has_a_list_whoever_made_it():
+    task = autotvm.task.create("test/records", args=(64,), target="llvm")
+    config = task.config_space.get(3)
+    assert config["tile"] == SplitEntity([-1, 8])
+    assert config["tile"].size == [-1, 8]
+    assert autotvm.ConfigEntity.from_json_dict(config.to_json_dict()) == config
+
+
+def test_arguments_are_keys_and_come_back():
+    given = [te.placeholder((1, 3, 8, 8), name="data"), (1, [2, 2]), "float32", None, True]
+    kept = serialize_args(given)
+    assert kept == (("TENSOR", (1, 3, 8, 8), "float32"), (1, (2, 2)), "float32", None, True)
+    assert args_to_workload(given, "conv") == ("conv", *kept)
+    assert args_to_workload(given) == kept
+    assert {kept: 1}[serialize_args(given)] == 1
+    tensor, *others = deserialize_args(kept)
+    assert [int(n) for n in tensor.shape] == [1, 3, 8, 8]
+    assert tensor.dtype == "float32"
+    assert others == list(kept[1:])
+    assert serialize_args([tensor, *others]) == kept
+    with pytest.raises(TuningError, match="not numbers, words, tensors"):
+        serialize_args([object()])
