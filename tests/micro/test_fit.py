@@ -271,6 +271,10 @@ def test_a_range_of_sizes_is_refused_before_anything_is_compiled(tmp_path):
     done = CliRunner().invoke(app, [*words, "rows=1..3"])
     assert isinstance(done.exception, ModelError)
     assert "rows in 1..3: give one size, --dim NAME=1" in str(done.exception)
+    done = CliRunner().invoke(app, words[:-1])
+    assert isinstance(done.exception, ModelError)
+    assert "--input-shapes" in str(done.exception)
+    assert ".." not in str(done.exception)
     assert CliRunner().invoke(app, [*words, "rows=3"]).exit_code == 0
 
 
