@@ -223,7 +223,6 @@ WRONG = [
     ('name = "RAM"', 'name = "FLASH"', "the memory FLASH: there are two|needs a memory RAM"),
     ("[[memory]]", "[memory]", "does not describe a board: Cannot overwrite"),
     ("args = [", "args = 1 # ", "emulator: args: 1 is no list"),
-    ("-mcpu=cortex-m4\"\n", "-mcpu=cortex-m44\"\n", "cortex-m44.* Did you mean 'cortex-m4"),
 ]
 
 

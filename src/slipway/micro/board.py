@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ArgumentValueError, FileError, TargetError, did_you_mean
-from slipway.target import Target
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
@@ -206,7 +205,6 @@ def _parse(path: Path) -> Board:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         usual = "instret" if data.get("startup") == "riscv" else ""
         board: Board = _record(Board, {"timer": usual, **data}, name=path.stem)
-        Target(board.target)
     except (ValueError, RecursionError) as error:
         raise FileError(
             f"{path} does not describe a board: {error}; see the files in {DEVICES}"
