@@ -25,6 +25,7 @@ def made(monkeypatch):
         return Project()
 
     monkeypatch.setattr(commands, "model_archive", archive)
+    monkeypatch.setattr(commands, "_warn_of_size", lambda archive, board, folder: None)
     monkeypatch.setattr(micro, "generate_project_from_mlf", generate)
     return found
 
