@@ -206,7 +206,8 @@ def changes_text(lines: Sequence[str]) -> str:
     areas: dict[str, list[str]] = {}
     for line in lines:
         area, colon, what = line.partition(": ")
-        areas.setdefault(area if colon else "other", []).append(what if colon else line)
+        has_area = bool(colon) and area[:1].isalpha()
+        areas.setdefault(area if has_area else "other", []).append(what if has_area else line)
     parts = ["# Changes"]
     for area in sorted(areas):
         parts += [f"\n## {area}\n", *(f"- {what}" for what in areas[area])]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import slipway
 from slipway import rpc
 from slipway.cli.app import app
-from slipway.cli.exit_codes import LIMIT
+from slipway.cli.exit_codes import LIMIT, USAGE, code_of
 from slipway.deploy.validate import OutputQuality, Validation, classes_of
 from slipway.errors import ExecutionError
 
@@ -158,6 +158,7 @@ def test_labels_that_can_be_none_are_refused(change, words, dataset, tmp_path):
     np.savez(tmp_path / "other.npz", labels=labels, **{name: pictures})
     done = run("validate", DIGITS, "--dataset", tmp_path / "other.npz")
     assert isinstance(done.exception, ExecutionError)
+    assert code_of(done.exception) == USAGE
     assert re.search(words, str(done.exception))
 
 

@@ -16,7 +16,7 @@ from slipway.backends.choices import FORCE
 from slipway.cli.app import app
 from slipway.errors import ModelError
 from slipway.micro.board import find_board
-from slipway.micro.fit import Verdict, certain_excess, estimate, fit_report, need_of
+from slipway.micro.fit import Verdict, certain_excess, estimate, fit_report, need_of, remedies
 from slipway.micro.image_size import (
     linked_need,
     read_map,
@@ -133,6 +133,17 @@ def test_board_too_small_is_told_with_layers_and_remedies(archive):
     assert model.peak_layer in report
     assert "the heaviest" in report
     assert f"plan the {model.need.io} B of inputs and outputs with the other tensors" in report
+
+
+def test_without_a_plan_no_tensors_are_said_to_be_too_large(archive):
+    model = dataclasses.replace(estimate(archive[1]), peak_layer="", peak_tensors=())
+    board = find_board("nrf52840")
+    memories = tuple(
+        dataclasses.replace(m, size=4096) if m.name == "RAM" else m for m in board.memories
+    )
+    found = remedies(Verdict(dataclasses.replace(board, memories=memories), model.need), model)
+    assert found
+    assert not any("smaller (" in remedy for remedy in found)
 
 
 def test_what_no_code_could_make_fit_is_said_when_the_project_is_made(tmp_path):
@@ -260,6 +271,10 @@ def test_a_range_of_sizes_is_refused_before_anything_is_compiled(tmp_path):
     done = CliRunner().invoke(app, [*words, "rows=1..3"])
     assert isinstance(done.exception, ModelError)
     assert "rows in 1..3: give one size, --dim NAME=1" in str(done.exception)
+    done = CliRunner().invoke(app, words[:-1])
+    assert isinstance(done.exception, ModelError)
+    assert "--input-shapes" in str(done.exception)
+    assert ".." not in str(done.exception)
     assert CliRunner().invoke(app, [*words, "rows=3"]).exit_code == 0
 
 

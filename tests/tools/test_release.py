@@ -28,6 +28,12 @@ def test_changes_are_grouped_by_area(release):
     ]  # fmt: skip
 
 
+def test_an_area_is_a_word(release):
+    text = release.changes_text(["0: what a setting of 0 left is gone", "a: one"])
+    assert "## 0" not in text
+    assert text.endswith("## other\n\n- 0: what a setting of 0 left is gone\n")
+
+
 def test_sums_are_those_of_the_files(release, tmp_path):
     (tmp_path / "b").write_bytes(b"2")
     (tmp_path / "a").write_bytes(b"1")

@@ -84,7 +84,7 @@ def model_archive(
     check_module_name(module_name)
     model.stat()
     with console.step(f"Reading {model}"):
-        module, parameters = options.read(model, slipway.target.Target(target))
+        module, parameters = options.read(model, slipway.target.Target(target), firmware=True)
     refuse_open_sizes(module["main"])
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(

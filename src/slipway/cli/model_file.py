@@ -56,7 +56,7 @@ def read_model(
         )  # fmt: skip
     except OpenShapeError as error:
         advice = f"Pass {shapes_option(error.shapes)}"
-        if error.dimensions:
+        if error.dimensions and not counted:
             advice += f", or a range that stays open: --dim {error.dimensions[0]}=1..8"
         raise ModelError(f"{error.problem} {advice}") from None
 

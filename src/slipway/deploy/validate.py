@@ -16,6 +16,10 @@ from slipway.errors import ArgumentValueError, ExecutionError, FileError, did_yo
 from slipway.runtime.arrays.numpy_file import LABELS, read_numpy_file
 
 
+class SamplesError(ExecutionError, ArgumentValueError):
+    """Samples or labels that do not fit the model, or each other."""
+
+
 @dataclass(frozen=True)
 class Samples:
     """Inputs of a model, as many as there were, and the right class of each where it is known."""
@@ -102,7 +106,8 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
     """Run `model` where it is on all samples, beside a reference's (name, function).
 
     The classes are those of the first output that has such (`classes_of`), a row each.  Raises
-    ExecutionError for samples that do not fit the model, and for labels where none has.
+    SamplesError for samples that do not fit the model, and for labels where none has, and
+    ExecutionError for a reference of other outputs.
     """
     labels = None if samples.labels is None else whole_labels(samples.labels)
     found = Validation(reference=reference[0] if reference else "")
@@ -143,10 +148,10 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
     if theirs:
         found.same_top1 = share(classes, theirs)
     if not found.samples:
-        raise ExecutionError("the dataset has no samples: its arrays have no rows")
+        raise SamplesError("the dataset has no samples: its arrays have no rows")
     if labels is not None:
         if len(labels) != len(classes):
-            raise ExecutionError(
+            raise SamplesError(
                 f"there are {len(labels)} labels for {len(classes)} rows of "
                 f"{model.outputs[chosen or 0]}: give the number of its class for each sample"
             )
@@ -158,14 +163,14 @@ def validate(model: Model, samples: Samples, reference: Reference | None = None)
 def whole_labels(labels: Array) -> Array:
     """Return the labels as whole numbers, one after the other.
 
-    Raises ExecutionError for names of classes, which no output has, and for other numbers.
+    Raises SamplesError for names of classes, which no output has, and for other numbers.
     """
     flat = labels.ravel()
     is_number = flat.dtype.kind in "biu" or (
         flat.dtype.kind == "f" and bool(np.all(flat == np.round(flat)))
     )
     if not is_number or (flat.size and flat.min() < 0):
-        raise ExecutionError(
+        raise SamplesError(
             f"`{LABELS}` are the numbers of classes, whole ones from 0, and the dataset has "
             f"{flat.dtype} ({', '.join(map(str, flat[:3]))}, ...)"
         )
@@ -173,16 +178,16 @@ def whole_labels(labels: Array) -> Array:
 
 
 def check_labels(labels: Array, model: Model, output: Array | None, whole: int) -> None:
-    """Raise ExecutionError where no output has classes, or not those that labels name."""
+    """Raise SamplesError where no output has classes, or not those that labels name."""
     if output is None:
-        raise ExecutionError(
+        raise SamplesError(
             "labels are compared with the largest of a sample's scores, or with a whole "
             f"number, and no output has such: {'; '.join(map(str, model.outputs))}. Leave "
             f"`{LABELS}` out of the dataset"
         )
     count = _rows_of_scores(output, whole).shape[1]
     if count > 1 and labels.size and labels.max() >= count:
-        raise ExecutionError(
+        raise SamplesError(
             f"there are labels up to {labels.max()}, and scores of the classes 0 to {count - 1}"
         )
 
@@ -225,7 +230,7 @@ def batches(
     """
     for spec in specs:
         if spec.name not in given:
-            raise ExecutionError(
+            raise SamplesError(
                 f"the dataset has no array {spec.name!r}; it has {', '.join(given) or 'none'}, and "
                 f"the model's inputs are {'; '.join(map(str, specs))}."
                 f"{did_you_mean(spec.name, list(given))}"
@@ -233,7 +238,7 @@ def batches(
     counts = {spec.name: _count(spec, given[spec.name]) for spec in specs}
     if len(set(counts.values())) != 1:
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ExecutionError(f"the arrays of the dataset hold different numbers of runs: {listed}")
+        raise SamplesError(f"the arrays of the dataset hold different numbers of runs: {listed}")
     for number in range(next(iter(counts.values()))):
         arrays, rows = {}, 1
         for spec in specs:
@@ -243,7 +248,7 @@ def batches(
 
 def _count(spec: TensorSpec, array: Array) -> int:
     if array.dtype != np.dtype(spec.dtype):
-        raise ExecutionError(
+        raise SamplesError(
             f"the input {spec} gets {array.dtype} of the dataset: convert it before it is saved"
         )
     if array.ndim > 0 and spec.agrees(array.shape[1:]):
@@ -251,7 +256,7 @@ def _count(spec: TensorSpec, array: Array) -> int:
     rows = _rows(spec)
     if rows and spec.agrees((spec.largest[0], *array.shape[1:])):
         return -(-len(array) // rows)
-    raise ExecutionError(
+    raise SamplesError(
         f"samples for {spec} have an axis more in front, or more rows; the dataset's array is "
         f"{list(array.shape)}"
     )
@@ -292,7 +297,7 @@ class Dataset:
         names = set(parts[first])
         for file, part in parts.items():
             if set(part) != names:
-                raise ExecutionError(
+                raise SamplesError(
                     f"{file} holds {', '.join(sorted(part))}, and {first} "
                     f"{', '.join(sorted(names))}"
                 )
@@ -333,7 +338,7 @@ def _named(
     if not isinstance(held, np.ndarray):
         return held
     if len(specs) != 1:
-        raise ExecutionError(
+        raise SamplesError(
             f"{file}: a .npy holds one array, and the model has {len(specs)} inputs; write a npz: "
             "numpy.savez('samples.npz', " + ", ".join(f"{s.name}=..." for s in specs) + ")"
         )

@@ -169,11 +169,12 @@ def remedies(verdict: Verdict, model: ModelNeeds) -> list[str]:
             )
         if verdict.need.io >= -verdict.ram_margin:
             found.append("let inputs and outputs share the sensor's own buffers")
-        biggest = ", ".join(f"{name} {size} B" for name, size in model.peak_tensors[:2])
-        found.append(
-            f"make the tensors of layer {model.peak_layer} smaller ({biggest}): a smaller input, "
-            "a larger stride before it, fewer channels, or int8 instead of float32"
-        )
+        if model.peak_tensors:
+            biggest = ", ".join(f"{name} {size} B" for name, size in model.peak_tensors[:2])
+            found.append(
+                f"make the tensors of layer {model.peak_layer} smaller ({biggest}): a smaller "
+                "input, a larger stride before it, fewer channels, or int8 instead of float32"
+            )
     if verdict.flash_margin < 0:
         heavy = sorted(model.layers, key=lambda layer: -layer.weights_bytes)[:3]
         text = ", ".join(f"{layer.name} {layer.weights_bytes} B" for layer in heavy)
