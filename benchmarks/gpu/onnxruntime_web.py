@@ -22,7 +22,6 @@ import numpy as np
 import slipway as tvm
 from benchmarks.gpu.command import CASES
 from benchmarks.gpu.iree import onnx_model
-from benchmarks.web.command import modules_of
 
 
 def missing():
@@ -47,6 +46,7 @@ def run_case(case, rounds):
     import onnxruntime
 
     from benchmarks.web.chromium import WebGPUPage
+    from benchmarks.web.command import modules_of
 
     text = onnx_model(case).SerializeToString()
     session = onnxruntime.InferenceSession(text, providers=["CPUExecutionProvider"])
