@@ -59,6 +59,9 @@ class Page:
     inference; `wire_bytes` is what the page fetched until then, compressed.
     """
 
+    flags = ("--disable-gpu",)
+    process = b"--type=renderer"  # a word of the command of those whose time is a run's
+
     def __init__(self, name, model, js_folder, modules, threads=1):
         routes = {
             "own/": f"{HERE}/", "js/": f"{js_folder}/", "modules/": f"{modules}/",
@@ -70,7 +73,7 @@ class Page:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
-        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", *self.flags):
             options.add_argument(word)
         self.service = Service(shutil.which("chromedriver"))
         self.browser = webdriver.Chrome(options=options, service=self.service)
@@ -101,7 +104,7 @@ class Page:
         self.count = max(1, round(1e3 * seconds / max(wall, 1e-3)))
 
     def _used_ms(self):
-        """Return the processor time of the renderers that this browser's driver began."""
+        """Return the processor time of the processes that this browser's driver began."""
         parents, found = {}, []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -110,7 +113,7 @@ class Page:
             except OSError:
                 continue
             parents[int(folder.name)] = int(fields[1])
-            if b"--type=renderer" in words:
+            if self.process in words:
                 found.append((int(folder.name), int(fields[11]) + int(fields[12])))
         return TICK_MS * sum(ticks for pid, ticks in found if self._is_ours(pid, parents))
 
@@ -124,3 +127,13 @@ class Page:
     def close(self):
         self.browser.quit()
         self.server.shutdown()
+
+
+class WebGPUPage(Page):
+    """The same with WebGPU on SwiftShader, timed by all of Chromium's processes."""
+
+    flags = (
+        "--enable-unsafe-webgpu", "--ignore-gpu-blocklist", "--use-webgpu-adapter=swiftshader",
+        "--use-vulkan=swiftshader", "--enable-features=Vulkan,WebGPU",
+    )  # fmt: skip
+    process = b""

@@ -188,6 +188,9 @@ def test_impossible_tensor_is_refused_and_the_session_goes_on(remote):
 
 def test_devices(remote):
     assert remote.cpu(0).exist
+    remote.cpu(0).check()
+    with pytest.raises(RPCError, match=r"cpu\(3\).* is not there.*cpu\(0\), all of them"):
+        remote.cpu(3).check()
     assert not remote.cuda(0).exist
     assert remote.device("cpu") == remote.cpu(0)
     with pytest.raises(ValueError, match="'tpu9' is not a kind of device"):

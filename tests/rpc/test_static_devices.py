@@ -147,10 +147,10 @@ def test_a_driver_that_dies_while_a_model_runs(static_server_for_this_machine, t
         made = graph_executor.GraphModule(factory["default"](remote.cl(0)))
         made.run(x=data)
         np.testing.assert_allclose(made.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)
-        return made
+        return made, remote.cl(0)
 
     for _ in range(2):
-        running = model()
+        running, device = model()
         killer = threading.Timer(0.1, kill_drivers, (server,))
         killer.start()
         with pytest.raises(RPCError, match=r"has ended, with all .*\(signal 9: most likely"):
@@ -159,7 +159,10 @@ def test_a_driver_that_dies_while_a_model_runs(static_server_for_this_machine, t
         killer.join()
         with pytest.raises(RPCError, match=r"layer 'tvmgen_\w*conv2d\w*' .*has ended, with all"):
             running.run()
-        del running
+        assert not device.exist
+        with pytest.raises(RPCError, match=r"has ended, with all .*\(signal 9: most likely"):
+            device.check()
+        del running, device
     model()
     gc.collect()
     server.stop()
@@ -174,7 +177,10 @@ def test_a_driver_that_cannot_be_opened(static_server_for_this_machine, tmp_path
     device = remote.cl(0)
     assert not device.exist
     if tvm.opencl(0).exist:
-        with pytest.raises(RPCError, match=r"knows no driver.*/vendors .*OCL_ICD_VENDORS"):
+        why = r"knows no driver.*/vendors .*OCL_ICD_VENDORS"
+        with pytest.raises(RPCError, match=why):
+            device.check()
+        with pytest.raises(RPCError, match=why):
             tvm.nd.array(np.zeros(4, "float32"), device)
     np.testing.assert_array_equal(tvm.nd.array(np.arange(4.0), remote.cpu(0)).numpy(), range(4))
     del remote, device

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
+from slipway.errors import RPCError
 from slipway.rpc import array
 from slipway.rpc.protocol import Tag
 from slipway.rpc.values import MAKERS
@@ -49,6 +50,14 @@ class RemoteDevice(DeviceProperties):
     def exist(self) -> bool:
         """Whether the machine has this device."""
         return bool(self.session.query_device(self.device_type, self.device_id, 0))
+
+    def check(self) -> None:
+        """Raise RPCError, which says why, if the machine has no such device."""
+        if self.exist:
+            return
+        if self.device_type == 1:
+            raise RPCError(f"{self} is not there: the machine's processors are cpu(0), all of them")
+        self.session.get_function("runtime.device_sync")(self.device_type, self.device_id)
 
     def _attribute(self, number: int) -> Any:
         """Ask the machine that has the device; None for its CPU."""

@@ -16,6 +16,7 @@ from slipway.errors import DeviceError, RPCError
 
 LOST = "the device is lost, with what was in its memory; arrays of the host are not"
 FULL = "its memory is full: delete arrays"
+SPARE = "the host's memory is full: end other programs"
 LAST = "last kernel that it was given is scaled_kernel0"
 NAMED = "kernel scaled_kernel0"
 # What fails, with which code; what then says so; and its words.
@@ -28,7 +29,7 @@ FAULTS = {
         ("EnqueueWriteBuffer", -4, "write", (LAST, FULL)),
         ("EnqueueCopyBuffer", -34, "copy", (LAST, LOST)),
         ("BuildProgram", -11, "launch", ("refused the code of " + NAMED, "says no more")),
-        ("BuildProgram", -6, "launch", ("compiling " + NAMED, "the host's memory is full")),
+        ("BuildProgram", -6, "launch", ("compiling " + NAMED, SPARE)),
         ("CreateBuffer", -4, "write", ("asking for 4000 bytes", FULL)),
         ("CreateKernel", -5, "launch", ("making " + NAMED,)),
     ],
@@ -40,7 +41,7 @@ FAULTS = {
         ("AllocateDescriptorSets", -12, "launch", (NAMED, "FRAGMENTED_POOL")),
         ("CreateComputePipelines", -13, "launch", ("refused the code of " + NAMED,)),
         ("CreateComputePipelines", -4, "launch", ("compiling " + NAMED, LOST)),
-        ("CreateShaderModule", -1, "launch", ("compiling " + NAMED, "the host's memory is full")),
+        ("CreateShaderModule", -1, "launch", ("compiling " + NAMED, SPARE)),
         ("AllocateMemory", -2, "write", ("asking for 4096 bytes", FULL)),
         ("MapMemory", -5, "write", ("asking for 4096 bytes", "MEMORY_MAP_FAILED")),
     ],

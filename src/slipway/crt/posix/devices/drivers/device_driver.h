@@ -114,6 +114,8 @@ slw_status slw_driver_refused(const slw_device_driver *driver, int32_t device_id
  * said behind them. */
 #define SLW_FULL "#"
 #define SLW_LOST "!"
+/* What to do where the host's memory is full. */
+#define SLW_SPARE "end other programs, or give the process more memory (ulimit -v, a container's limit)"
 
 /* Put a copy of code to what is known, or hold once more what is; drop it as often. */
 slw_status slw_driver_add_code(slw_device_driver *driver, const char *digest, const void *code,

@@ -235,7 +235,7 @@ slw_vulkan_device *slw_vulkan_device_of(int32_t device_id) {
 
 slw_status slw_vulkan_failed(const slw_vulkan_device *device, const char *what, vk_result code) {
   static const slw_driver_error KNOWN[] = {
-    {-1, "VK_ERROR_OUT_OF_HOST_MEMORY: the host's memory is full"},
+    {-1, "VK_ERROR_OUT_OF_HOST_MEMORY: the host's memory is full: " SLW_SPARE},
     {-2, SLW_FULL "VK_ERROR_OUT_OF_DEVICE_MEMORY: "},
     {-3, "VK_ERROR_INITIALIZATION_FAILED"},
     {-4, SLW_LOST "VK_ERROR_DEVICE_LOST: "},

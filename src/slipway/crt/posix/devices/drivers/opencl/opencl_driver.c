@@ -98,7 +98,7 @@ slw_status slw_opencl_failed(int32_t device_id, const char *what, cl_int code) {
       {-5, SLW_LOST "CL_OUT_OF_RESOURCES: a kernel takes more registers, shared memory or time than the "
            "device has: compile for a target with a smaller -max_threads_per_block; or, where other kernels "
            "fail too, "},
-      {-6, "CL_OUT_OF_HOST_MEMORY: the host's memory is full"},
+      {-6, "CL_OUT_OF_HOST_MEMORY: the host's memory is full: " SLW_SPARE},
       {-9999, "an access outside of a buffer, says the driver"},
       {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST: work before this one failed"},
       {-30, "CL_INVALID_VALUE"},
