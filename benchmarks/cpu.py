@@ -90,6 +90,7 @@ class Worker:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 def measure(model, threads, engines, rounds, seconds, target="llvm"):

@@ -85,7 +85,8 @@ def slipway_engine(path, threads, feeds, precision="float32"):
         types = [(p.name, p.checked_type) for p in mod["main"].params if p.name not in params]
         feeds = in_order((n, t.shape, t.dtype) for n, t in types)
     else:
-        mod, params = relay.frontend.from_onnx(path)
+        # Outputs as the file has them: as long as what is found, as the other engines give.
+        mod, params = relay.frontend.from_onnx(path, counted=False)
     if precision != "float32":
         mod, params = lowered(mod, params, precision), None
     with tvm.transform.PassContext(opt_level=3):

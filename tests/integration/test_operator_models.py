@@ -8,6 +8,8 @@ import onnx
 import pytest
 from benchmarks._operator_cases import CASES
 from benchmarks._operator_models import make_model
+from benchmarks._sweep_cases import CASES as SWEEP
+from benchmarks.cpu import Worker
 from benchmarks.cpu_worker import describe, feeds_of
 from benchmarks.operators import work_of
 
@@ -47,6 +49,20 @@ def test_agrees_with_onnxruntime(name, tmp_path):
         found = model.get_output(number).numpy()
         limit = TOLERANCES.get(name, 2e-5) * max(float(np.abs(value).max()), 1e-30)
         np.testing.assert_allclose(found, value, rtol=0, atol=limit)
+
+
+def test_an_engine_gives_as_much_as_is_found(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(make_model(SWEEP["others/nonzero"]), path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    worker = Worker("slipway", path, threads=1)
+    try:
+        worker.request("run 1")
+        worker.request(f"output {tmp_path / 'found.npz'}")
+    finally:
+        worker.close()
+    with np.load(tmp_path / "found.npz") as found:
+        np.testing.assert_equal(list(found.values()), session.run(None, feeds_of(describe(path))))
 
 
 def test_the_work_of_a_model_is_counted():
