@@ -90,7 +90,7 @@ def test_a_new_task_begins_with_what_others_have_shown(tmp_path, monkeypatch):
     database = Database(tmp_path / "t.sqlite")
     known = Experience(database)
     monkeypatch.setattr(experience, "ENOUGH", 60)
-    for shape in ((3, 40, 24), (5, 33, 50), (16, 20, 70)):
+    for shape in ((3, 40, 24), (5, 33, 50), (16, 20, 70), (14, 27, 33)):
         task = product(*shape)
         mine = known.of(task)
         scores = scores_by_loops(task, mine)
