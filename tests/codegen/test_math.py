@@ -1,10 +1,14 @@
 """The elementary functions keep their stated error bounds, at every special value too."""
 
+import ctypes
+import ctypes.util
+
 import kernels
 import numpy as np
 import pytest
 
-from slipway import dtypes
+import slipway as tvm
+from slipway import dtypes, te
 from slipway.codegen.math import ulp_bound
 from slipway.codegen.math.table import functions
 from slipway.ir import expr as E
@@ -119,3 +123,26 @@ def test_one_plus_erf_is_one_quotient_unless_strict(target, bound):
     assert (out[9:] >= 0).all()
     if "strict" not in target:
         assert error[x[9:] < -2.5].max() < 0.75 * 2.0**-24
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("exponent", [0.5, -0.5, -1.0, 2.0, 3.0])
+def test_constant_powers_are_those_of_c(target, exponent):
+    """Roots, inverses and products have C's signs, zeros and infinities; NumPy's are sqrt's."""
+    c_pow = ctypes.CDLL(ctypes.util.find_library("m")).pow
+    c_pow.restype, c_pow.argtypes = ctypes.c_double, [ctypes.c_double] * 2
+    for dtype, tolerance in (("float32", 2e-7), ("float64", 4e-16)):
+        edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 4.0, -4.0, 1e-45, 1e38, 3e-39]
+        drawn = np.random.default_rng(0).random(52) * 10
+        x = np.concatenate([edges, drawn]).astype(dtype)
+        a = te.placeholder(x.shape, dtype, name="a")
+        b = te.compute(x.shape, lambda i, a=a, t=dtype: te.power(a[i], te.const(exponent, t)))
+        schedule = te.create_schedule(b.op)
+        schedule[b].vectorize(schedule[b].split(b.op.axis[0], 8)[1])
+        found = tvm.nd.empty(x.shape, dtype)
+        tvm.build(schedule, [a, b], target)(tvm.nd.array(x), found)
+        with np.errstate(all="ignore"):
+            wanted = np.array([c_pow(float(value), exponent) for value in x]).astype(dtype)
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=tolerance, atol=1e-45)
+        signs = np.signbit(found.numpy()) == np.signbit(wanted)
+        assert (signs | np.isnan(wanted)).all()

@@ -66,6 +66,13 @@ def test_every_window_of_a_pooling_reaches_the_data(kind):
         imported(kind, {**SQUARE, "pads": [3, 0, 0, 0]})
 
 
+@pytest.mark.parametrize("kind", ["LpPool", "GlobalLpPool"])
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_norm_of_squares_needs_no_powers(kind, p):
+    module, _ = imported(kind, {"p": p, **(SQUARE if kind == "LpPool" else {})})
+    assert ("power" in str(module)) == (p == 3)
+
+
 @pytest.mark.parametrize(
     ("kind", "attributes", "more"),
     [

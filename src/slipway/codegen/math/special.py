@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from slipway import dtypes
 from slipway.codegen.math import coefficients as table
 from slipway.codegen.math.build import (
@@ -18,6 +20,7 @@ from slipway.codegen.math.build import (
     power_of_two,
     round_magic,
     select,
+    sqrt,
 )  # fmt: skip
 from slipway.codegen.math.exponential import exp, exp2, exp_of_sum
 from slipway.codegen.math.logarithm import log2, split
@@ -85,14 +88,28 @@ def one_plus_erf(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(select(E.LT(x, num(0.0, x)), tail, E.Sub(num(2.0, x), tail)))
 
 
+def _root(x: E.PrimExpr) -> E.PrimExpr:
+    """x^0.5, which has no sign at zero and is infinite at -infinity, where sqrt keeps both."""
+    ends = E.Or(E.EQ(x, num(0.0, x)), E.EQ(x, num(-float("inf"), x)))
+    return sqrt(select(ends, fabs(x), x))
+
+
+_PLAIN_POWERS: dict[float, Callable[[E.PrimExpr], E.PrimExpr]] = {
+    2.0: lambda x: E.Mul(x, x),
+    3.0: lambda x: E.Mul(E.Mul(x, x), x),
+    0.5: _root,
+    -0.5: lambda x: E.Div(num(1.0, x), _root(x)),
+    -1.0: lambda x: E.Div(num(1.0, x), x),
+}
+
+
 def power(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
-    """x^y with the special cases of IEEE 754 (C's pow); squares and cubes are products."""
+    """x^y with the special cases of IEEE 754 (C's pow); some constant powers need no logarithm."""
     b = Bindings()
     constant = y.value if isinstance(y, E.Broadcast) else y
     x = b.let(x, "x")
-    if isinstance(constant, E.FloatImm) and constant.value in (2.0, 3.0):
-        square = E.Mul(x, x)
-        return b.close(square if constant.value == 2.0 else E.Mul(square, x))
+    if isinstance(constant, E.FloatImm) and constant.value in _PLAIN_POWERS:
+        return b.close(_PLAIN_POWERS[constant.value](x))
     y = b.let(y, "y")
     a = b.let(fabs(x), "a")
     size = _single(b, a, y) if bits_of(x) == 32 else _double(b, a, y)

@@ -65,8 +65,11 @@ def global_pool(node: NodeView) -> Any:
 def lp_pool(node: NodeView) -> Any:
     """The p-norm of each window: (sum |x|^p)^(1/p), through an average of powers."""
     p = float(node.attr("p", 2))
-    x = relay.abs(node.input(0))
-    powers = relay.power(x, node.like(p)) if p != 1 else x
+    x = node.input(0)
+    if p == 2:  # squares and a root take a fifth of the time of powers
+        powers = relay.multiply(x, x)
+    else:
+        powers = relay.abs(x) if p == 1 else relay.power(relay.abs(x), node.like(p))
     if node.kind == "GlobalLpPool":
         axes = tuple(range(2, node.rank()))
         total = relay.sum(powers, axes, keepdims=True)
@@ -84,4 +87,6 @@ def lp_pool(node: NodeView) -> Any:
         pool = _function(node, "avg_pool{}d", count)
         average = pool(powers, kernel, strides, dilation, padding, count_include_pad=True)
         total = relay.multiply(average, node.like(size))
+    if p == 2:
+        return relay.sqrt(total)
     return relay.power(total, node.like(1 / p)) if p != 1 else total
