@@ -148,8 +148,12 @@ def shrink(node: NodeView) -> Any:
 @converter("Gelu")
 def gelu(node: NodeView) -> Any:
     """X * Phi(x), by erf or by the tanh approximation."""
-    x = node.input(0)
-    if node.attr("approximate", "none") == "tanh":
+    return gelu_of(node, node.input(0), node.attr("approximate", "none") == "tanh")
+
+
+def gelu_of(node: NodeView, x: Any, by_tanh: bool) -> Any:
+    """X * Phi(x), for converters that have their own inputs."""
+    if by_tanh:
         cube = relay.multiply(relay.multiply(x, x), x)
         inner = relay.add(x, relay.multiply(cube, node.like(0.044715)))
         phi = relay.tanh(relay.multiply(inner, node.like(np.sqrt(2 / np.pi))))

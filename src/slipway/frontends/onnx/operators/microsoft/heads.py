@@ -66,7 +66,7 @@ def _biased(node: NodeView, index: int, heads: int) -> Any:
 
 @converter("com.microsoft.RotaryEmbedding")
 def rotary_embedding(node: NodeView) -> Any:
-    """Pairs of columns turned by the angles of their positions."""
+    """Pairs of columns rotated by the angles of their positions."""
     value, split = node.input(0), node.rank() == 3
     wide = node.type(2).shape[1] * 2
     batch, rows = node.type().shape[0], node.type().shape[1 if split else 2]
@@ -86,19 +86,19 @@ def rotary_embedding(node: NodeView) -> Any:
 
 
 def rotated(value: Expr, cosine: Expr, sine: Expr, positions: Any, interleaved: bool) -> Any:
-    """Return (batch, heads, rows, columns) turned; `positions` are (batch or 1, rows)."""
+    """Return (batch, heads, rows, columns) rotated; `positions` are (batch or 1, rows)."""
     batch, heads, rows, columns = value.tensor_type.shape
     half = cosine.tensor_type.shape[1]
     wide = half * 2
     cos, sin = (relay.expand_dims(relay.take(table, positions, 0), 1) for table in (cosine, sine))
-    turned: Any = value
+    rotary: Any = value
     if wide != columns:
-        turned = relay.strided_slice(value, [0], [wide], axes=[3])
+        rotary = relay.strided_slice(value, [0], [wide], axes=[3])
     if interleaved:
-        pairs = relay.reshape(turned, (batch, heads, rows, half, 2))
+        pairs = relay.reshape(rotary, (batch, heads, rows, half, 2))
         halves: list[Any] = [relay.squeeze(p, [4]) for p in relay.split(pairs, 2, axis=4)]
     else:
-        halves = list(relay.split(turned, 2, axis=3))
+        halves = list(relay.split(rotary, 2, axis=3))
     one, other = halves
     left = relay.subtract(relay.multiply(one, cos), relay.multiply(other, sin))
     right = relay.add(relay.multiply(one, sin), relay.multiply(other, cos))

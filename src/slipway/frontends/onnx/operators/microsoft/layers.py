@@ -8,6 +8,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.activation import gelu_of
 from slipway.frontends.onnx.operators.microsoft.channels import channels_first, channels_last
 from slipway.frontends.onnx.operators.norm import rms_norm
 from slipway.frontends.product import element_count
@@ -18,13 +19,7 @@ from slipway.relay.op_registry import const
 def gelu(node: NodeView) -> Any:
     """Gelu after an optional bias; FastGelu by the tanh approximation."""
     x = relay.add(node.input(0), node.input(1)) if node.has(1) else node.input(0)
-    if node.kind == "FastGelu":
-        cube = relay.multiply(relay.multiply(x, x), x)
-        inner = relay.add(x, relay.multiply(cube, node.like(0.044715)))
-        phi = relay.tanh(relay.multiply(inner, node.like(np.sqrt(2 / np.pi))))
-    else:
-        phi = relay.erf(relay.multiply(x, node.like(np.sqrt(0.5))))
-    return relay.multiply(relay.multiply(x, node.like(0.5)), relay.add(phi, node.like(1)))
+    return gelu_of(node, x, by_tanh=node.kind == "FastGelu")
 
 
 @converter("com.microsoft.SkipLayerNormalization")
