@@ -153,6 +153,9 @@ ALLOWED = {
      "search_policy_params adaptive_training"): "the search is the engine's",
     ("auto_scheduler/task_scheduler.py", "LogEstimatedLatency.post_tune", "task_id"):
     "the line is of the whole",
+    ("driver/tvmc/autotuner.py", "tune_model", "enable_autoscheduler"): "there is one search",
+    ("driver/tvmc/autotuner.py", "schedule_tasks", "log_estimated_latency"): "it is always written",
+    ("driver/tvmc/compiler.py", "compile_model", "use_vm"): "there is one way to compile",
     ("deploy/torch_module.py", "optimize_torch", "work_dir"): "of classic TVM's search",
     ("relay/data_dep_optimization/bsr_conv2d.py", "convert", "layout kernel_size"):
     "weights stay dense, with a warning",

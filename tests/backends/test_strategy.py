@@ -153,6 +153,23 @@ def test_a_record_counts_for_its_problem_alone(tmp_path):
         assert kernel_key(dense(), LLVM) != first
 
 
+def test_the_best_trial_of_a_log_counts_that_was_verified(tmp_path):
+    made = [
+        record_of(choice_of(dense(), **{"schedules.force": {"nn.dense": {"rows": rows}}}))
+        for rows in (1, 2, 3)
+    ]
+    scores = [(0.9, True), (0.5, False), (1.4, True)]  # the fastest was wrong, the last one slow
+    trials = [
+        {**record, "result": [[1.0], 0, 1.0, 1.0], "score": score, "verified": verified}
+        for record, (score, verified) in zip(made, scores, strict=True)
+    ]
+    path = tmp_path / "log.json"
+    path.write_text("".join(json.dumps(trial) + "\n" for trial in trials))
+    assert choice_of(dense(), **{"schedules.records": str(path)}).knobs.rows == 1
+    path.write_text(path.read_text() + json.dumps(made[1]) + "\n")  # a choice, not a trial
+    assert choice_of(dense(), **{"schedules.records": str(path)}).knobs.rows == 2
+
+
 def test_a_record_may_have_the_name_that_a_strategy_had_before(tmp_path):
     for op, name in (("conv2d", "conv_pairs"), ("dense", "dense_pairs")):
         made = candidate_of(f"{name}.squares", {"rows": 2})

@@ -177,7 +177,7 @@ def test_an_archive_becomes_a_project(folder, capsys):
 def test_what_is_wrong_is_said_in_a_line(folder, capsys, line, words):
     assert main(line.split()) == 1
     said = capsys.readouterr().err
-    assert said.startswith("tvmc: error: ")
+    assert said.startswith("Error: ")
     assert words in said
 
 

@@ -212,6 +212,7 @@ def record_of(choice: Choice) -> dict[str, Any]:
 def records(path: str) -> Mapping[tuple[str, ...], Mapping[str, Any]]:
     """Return the records of a file by their keys; the last one of a key counts.
 
+    Of a tuner's log, whose lines are trials, the best that was verified counts.
     Raises ScheduleError for a file that cannot be read, with the line at fault.
     """
     return _records(path, records_digest(path))
@@ -252,5 +253,14 @@ def _records(path: str, digest: str) -> Mapping[tuple[str, ...], Mapping[str, An
                 f"{path}, line {number}: this is no record of a strategy ({error!r}); `slipway "
                 "check MODEL --explain` shows what one says"
             ) from None
-        found[key] = record
+        if "result" not in record or _is_better(record, found.get(key)):
+            found[key] = record
     return found
+
+
+def _is_better(trial: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
+    """Return whether a trial of a log won, and against what is known of its kernel."""
+    score = trial.get("score")
+    if trial.get("verified") is False or not isinstance(score, int | float):
+        return False
+    return known is None or "result" not in known or score < known["score"]

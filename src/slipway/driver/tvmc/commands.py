@@ -14,13 +14,15 @@ from typing import Any
 from slipway.cli.run import read_arrays
 from slipway.deploy.tensors import largest_first
 from slipway.driver.tvmc import micro
-from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
-from slipway.driver.tvmc.compiler import compile_model, with_options
+from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, tracker_of
+from slipway.driver.tvmc.autotuner import tune_model
+from slipway.driver.tvmc.compiler import compile_model
+from slipway.driver.tvmc.frontends import load_model
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
-from slipway.driver.tvmc.models import load_model
 from slipway.driver.tvmc.runner import run_module
+from slipway.driver.tvmc.shape_parser import parse_shape_string
+from slipway.driver.tvmc.target import target_from_cli
 from slipway.driver.tvmc.transform import apply_graph_transforms
-from slipway.driver.tvmc.tuner import tune_model
 from slipway.driver.tvmc.workspace_pools import workspace_pools_recombobulate
 from slipway.errors import SlipwayError
 from slipway.relay.backend import Executor, Runtime
@@ -40,13 +42,18 @@ def main(argv: Sequence[str]) -> int:
             commands = {"compile": _compile, "run": _run, "tune": _tune, "micro": micro.run}
             commands[options.command](options)
     except (SlipwayError, OSError) as error:
-        print(f"tvmc: error: {error}", file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _load(options: argparse.Namespace) -> TVMCModel:
-    return load_model(options.FILE, options.model_format, shapes_of(options.input_shapes))
+    if not Path(options.FILE).is_file():
+        raise TVMCException(
+            f"Input file '{options.FILE}' doesn't exist, is a broken symbolic link, or a directory."
+        )
+    shapes = parse_shape_string(options.input_shapes) if options.input_shapes else None
+    return load_model(options.FILE, options.model_format, shapes)
 
 
 _TRANSFORMS = (
@@ -62,8 +69,9 @@ def _transforms(options: argparse.Namespace) -> dict[str, Any]:
 def _compile(options: argparse.Namespace) -> None:
     pools = None
     if any(getattr(options, name) for name in vars(options) if name.startswith("workspace_pools")):
-        text = with_options(options.target, options.target_options)
-        pools = workspace_pools_recombobulate(options, [Target(text, options.target_host)])
+        target, _ = target_from_cli(options.target, options.target_options)
+        chosen = Target(target, host=options.target_host or target.host)
+        pools = workspace_pools_recombobulate(options, [chosen])
     package = compile_model(
         _load(options),
         options.target,
@@ -110,11 +118,15 @@ def _chosen(
 def _run(options: argparse.Namespace) -> None:
     host, port = tracker_of(options.rpc_tracker)
     inputs = read_arrays(Path(options.inputs)) if options.inputs else None
+    micro_options = micro.options_of(options.project_option)
+    package = (
+        micro.package_of(options.PATH) if options.device == "micro" else TVMCPackage(options.PATH)
+    )
     result = run_module(
-        TVMCPackage(options.PATH),
+        package,
         options.device,
         hostname=host,
-        port=port,
+        port=port or 9090,
         rpc_key=options.rpc_key,
         inputs=inputs,
         fill_mode=options.fill_mode,
@@ -123,6 +135,7 @@ def _run(options: argparse.Namespace) -> None:
         number=options.number,
         profile=options.profile,
         end_to_end=options.end_to_end,
+        options=micro_options,
     )
     if options.print_time:
         print(result.format_times())
@@ -148,7 +161,7 @@ def _tune(options: argparse.Namespace) -> None:
         enable_autoscheduler=options.enable_autoscheduler,
         rpc_key=options.rpc_key,
         hostname=host,
-        port=port,
+        port=port or 9090,
         trials=options.trials,
         target_host=options.target_host,
         tuner=options.tuner,
