@@ -192,7 +192,12 @@ class IRBuilder:
         return var
 
     def scope_attr(self, node: object, key: str, value: PrimExprLike) -> None:
-        """Put a note for later passes on the rest of the block."""
+        """Put a note for later passes on the rest of the block.
+
+        A `thread_extent` of the number 0 is one of 1, as classic TVM launches it.
+        """
+        if key == "thread_extent" and isinstance(value, int):
+            value = max(value, 1)
         given = ops.as_expr(value) if isinstance(value, (int, float, str)) else value
         self._stack[-1].append(lambda body: S.AttrStmt(key, node, given, body))
 

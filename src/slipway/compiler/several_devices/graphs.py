@@ -27,6 +27,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, If, Tuple, TupleG
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
+from slipway.runtime.devices import device
 from slipway.target import Target
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.outline_branches import outline_branches
@@ -59,7 +60,7 @@ def graph_over(
     unknown = set(placed.values()) - set(targets)
     if unknown:
         raise LoweringError(
-            f"a mark in the model asks for a device of kind {min(unknown)}, for which there is no "
+            f"a mark in the model asks for {device(min(unknown))}, for whose kind there is no "
             "target: give relay.build one of each kind that on_device names"
         )
     parts = [_Part(region) for region in regions(main.body, placed)]

@@ -192,8 +192,8 @@ static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDat
   (void)context;
   if ((device.device_type == kDLCPU) ? device.device_id != 0
                                      : slw_device_find(device.device_type) == NULL) {
-    (void)slw_error_setf("RuntimeError", "this machine has no device (%d, %d); it has cpu(0)",
-                         (int)device.device_type, (int)device.device_id);
+    (void)slw_error_setf("RuntimeError", "this server has no %s(%d); it has cpu(0), and what exists of others",
+                         slw_device_kind(device.device_type), (int)device.device_id);
     return SLW_RPC_FAIL_ARGUMENT;
   }
   status = slw_tensor_size_bytes(shape, ndim, dtype, &size);
