@@ -21,6 +21,7 @@ from slipway.errors import TuningError
 from slipway.toolchain.tempdir import tempdir
 
 BATCH = 8
+HOPED = 0.1  # part of a task's time, by whose loss tasks are compared
 LEAST = 2  # trials of a task, where few are shared by many: the first is the default itself
 POLICIES: dict[str, Callable[[], CostModel]] = {
     "default": XGBModel, "sketch.xgb": XGBModel, "sketch.random": RandomModel,
@@ -31,10 +32,10 @@ STRATEGIES = ("gradient", "round-robin")
 class TaskScheduler:
     """Tunes tasks together; `task_weights` says how often each is run.
 
-    "gradient" gives the next batch to the task whose runs take the most time, halved for every
-    batch that brought it nothing; "round-robin" to each in turn.  After a search `best_costs` are
-    the seconds of each task's best, and `cur_score` what `objective_func` makes of them (by default
-    the weighted sum).
+    "gradient" gives the next batch to the task whose gain would be the objective's most, halved for
+    every batch that brought it nothing; "round-robin" to each in turn.  After a search `best_costs`
+    are the seconds of each task's best, and `cur_score` what `objective_func` makes of them (by
+    default the weighted sum).
     """
 
     def __init__(
@@ -102,6 +103,8 @@ class TaskScheduler:
                 policy, search = policies[at], searches[at]
                 limit = min(size, tune_option.num_measure_trials - self.ct)
                 call = told(policy, tune_option.measure_callbacks, 0)
+                for callback in self.callbacks:
+                    callback.pre_tune(self, at)
                 with search.bench:
                     made = policy.tuner.advance(search, limit, self.task_cts[at], [call])
                 self.ct += made
@@ -134,12 +137,15 @@ class TaskScheduler:
             return fresh[0]
         if self.strategy == "round-robin":
             return min(waiting, key=lambda at: self.task_cts[at])
-        return max(
-            waiting,
-            key=lambda at: (
-                self.best_costs[at] * self.task_weights[at] / 2.0 ** searches[at].fruitless
-            ),
-        )
+        return max(waiting, key=lambda at: self._hope(at, int(searches[at].fruitless)))
+
+    def _hope(self, at: int, fruitless: int) -> float:
+        """Return what the whole would gain if a task became a tenth faster."""
+        costs = list(self.best_costs)
+        now = float(self.objective_func(costs))
+        costs[at] *= 1 - HOPED
+        gain = now - float(self.objective_func(costs))
+        return (gain if math.isfinite(gain) else math.inf) / 2.0**fruitless
 
 
 class TaskSchedulerCallback:
