@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from slipway.backends.backend import compile_target
+from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.errors import TuningError
 from slipway.target import Target
 
 LINE_BYTES = 64  # of a cache, where nothing else is said
-SHARED_BYTES = 49152  # of a block's shared memory, where a target of a GPU says nothing
 LOCAL_BYTES = 2**31 - 1  # of a thread's memory: no limit that a search would meet
 VTHREADS = 8  # virtual threads of a loop, as classic TVM's search had them at most
 GPU_VECTOR_BYTES = 16  # that a thread of a GPU loads at once
@@ -74,8 +74,7 @@ def _of_target(target: Target) -> _Fields:
     if target.kind.is_cpu:
         bytes_ = max(4, target.vector_bits // 8)
         return _Fields(target.num_cores, bytes_, LINE_BYTES, 0, 0, 0, 0, 0)
-    shared = int(target.attrs.get("max_shared_memory_per_block") or SHARED_BYTES)
-    threads, warp = target.max_num_threads, target.thread_warp_size
+    shared, threads, warp = shared_bytes(target), most_threads(target), target.thread_warp_size
     return _Fields(
         -1, GPU_VECTOR_BYTES, LINE_BYTES, shared, LOCAL_BYTES, threads, VTHREADS, max(1, warp)
     )

@@ -201,7 +201,8 @@ class Tuner:
     ) -> None:
         """Make `n_trial` trials, or until `early_stopping` of them brought nothing better.
 
-        Every batch is given to the callbacks.  Raises TuningError when the device fails.
+        Every batch is given to the callbacks.  Raises TuningError when the device fails, or no
+        candidate could be held against the default.
         """
         del si_prefix
         with tempdir() as folder:
@@ -212,7 +213,9 @@ class Tuner:
                     tried = self.advance(search, min(BATCH, n_trial - made), made, callbacks)
                     made += tried
                     if not tried or (early_stopping and made - self.best_iter >= early_stopping):
-                        return
+                        break
+            if search.is_unmeasured:
+                raise TuningError(unmeasured(self.task, search))
 
     def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
@@ -278,6 +281,14 @@ def _range(task: Task, given: Any) -> tuple[int, int]:
             f"{count - 1}"
         )
     return first, last
+
+
+def unmeasured(task: object, search: TaskSearch[Any]) -> str:
+    """Return what to say of a search that could hold nothing against the default."""
+    return (
+        f"{task}: no candidate of {search.trials} could be held against the default choice; the "
+        f"first error: {search.first_error}"
+    )
 
 
 class XGBTuner(Tuner):

@@ -27,6 +27,7 @@ ROUND_S = 0.004  # a candidate's share of a round, in which it runs as often as 
 COLD_RUNS = 50  # at most in a round, where caches are flushed before each: that takes time too
 FLUSH = "cache_flush_cpu_non_first_arg"  # of the device, by the classic name
 BUSY_MS = 100  # of work before a device is asked for its clock: governors look each 10 ms or so
+PATIENCE = 10.0  # times the limit of a call, for the default
 HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
 FIRST_ROUNDS = 2
 RUNS = 60  # of a winner, whose results are looked at: a race is in one of many
@@ -39,8 +40,9 @@ class MeasuringSession:
     """A session on a device, with copies of the inputs and room for the outputs.
 
     `kind` is that of the device that the functions are for: "cpu", "opencl", ...  `is_cold`: before
-    each run all arguments but the first leave the caches, if it is a processor's.  Raises
-    TuningError where that one cannot do that.
+    each run all arguments but the first leave the caches, if it is a processor's.  `default`, which
+    all are held against, may take longer than the session's limit.  Raises TuningError where caches
+    cannot be flushed.
     """
 
     def __init__(
@@ -50,8 +52,9 @@ class MeasuringSession:
         outputs: Sequence[Array],
         kind: str = "cpu",
         is_cold: bool = False,
+        default: Candidate | None = None,
     ) -> None:
-        self._session, self._outputs = session, len(outputs)
+        self._session, self._outputs, self._default = session, len(outputs), default
         self._nothing = [_no_results(array) for array in outputs]
         self._device = session.device(kind)
         self._flush = _flush_of(session) if is_cold and kind == "cpu" else None
@@ -74,6 +77,10 @@ class MeasuringSession:
         libraries = {path: self._loaded(path) for path in paths}
 
         def run(candidate: Candidate, number: int) -> float:
+            with self._patience() if candidate == self._default else contextlib.nullcontext():
+                return once(candidate, number)
+
+        def once(candidate: Candidate, number: int) -> float:
             function = functions[candidate]
             library = libraries[function.path]
             if self._flush is None:
@@ -86,6 +93,16 @@ class MeasuringSession:
             return float(timer(*self._arguments).median)
 
         return taken(run, list(functions), rounds, self._session)
+
+    @contextlib.contextmanager
+    def _patience(self) -> Iterator[None]:
+        """Let calls take longer than the session's limit: that is for what is tried."""
+        limit = self._session.timeout
+        self._session.timeout = None if limit is None else PATIENCE * limit
+        try:
+            yield
+        finally:
+            self._session.timeout = limit
 
     def results(self, function: InLibrary) -> Iterator[list[Array]]:
         """Yield what a function of a library writes, in one run after another.
