@@ -9,7 +9,7 @@ import pytest
 
 from slipway.errors import RPCTimeoutError
 from slipway.tuning.builders import InLibrary
-from slipway.tuning.session import FIRST_ROUNDS, MeasuringSession
+from slipway.tuning.session import FIRST_ROUNDS, LEAST_ROUNDS, MeasuringSession
 from slipway.tuning.space import candidate_of
 
 LIBRARY = Path("library.tar")
@@ -50,6 +50,16 @@ def test_what_is_far_slower_has_the_first_turns_alone():
     rounds = {functions[c]: len(seconds) for c, seconds in times.items()}
     assert rounds == {"quick": 9, "usual": 9, "slow": FIRST_ROUNDS}
     assert device.runs["slow"] == 1 + FIRST_ROUNDS
+
+
+def test_what_takes_long_has_fewer_rounds(monkeypatch):
+    monkeypatch.setitem(SECONDS, "endless", 3.0)
+    device = Device()
+    session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
+    for names, wanted in ((["endless"], LEAST_ROUNDS), (["slow"], 8), (["usual", "slow"], 18)):
+        functions = {candidate_of(n, {}): InLibrary(LIBRARY, n) for n in names}
+        times = session.times(functions, 18)
+        assert len(times[candidate_of(names[0], {})]) == wanted
 
 
 def test_the_clock_is_read_while_the_device_works(monkeypatch):

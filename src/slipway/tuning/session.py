@@ -30,6 +30,8 @@ BUSY_MS = 100  # of work before a device is asked for its clock: governors look 
 PATIENCE = 10.0  # times the limit of a call, for the default
 HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
 FIRST_ROUNDS = 2
+LONG_S = 4.0  # that the rounds of one candidate take, where one run takes long
+LEAST_ROUNDS = 4  # of what takes longer than that, each of which a winner has to win
 RUNS = 60  # of a winner, whose results are looked at: a race is in one of many
 RUNS_S = 0.5  # that these take at most, but for the first
 
@@ -275,9 +277,13 @@ def interleaved(
 
     ``run(candidate, number)`` is the mean of so many runs.  What is far slower than the fastest has
     the first rounds alone: it would take most of the time, and more rounds would not tell more.
+    Where the fastest takes long, there are fewer rounds for all: of so long a run noise is a small
+    part, and eighteen of three seconds each, twice for each duel, took minutes.
     """
     # The first runs fill caches and tell how often a candidate runs in its share of a round.
-    numbers = {c: max(1, min(1000, round(ROUND_S / max(run(c, 1), 1e-7)))) for c in candidates}
+    first = {c: max(run(c, 1), 1e-7) for c in candidates}
+    numbers = {c: max(1, min(1000, round(ROUND_S / first[c]))) for c in candidates}
+    rounds = min(rounds, max(LEAST_ROUNDS, round(LONG_S / min(first.values()))))
     times: dict[Candidate, list[float]] = {c: [] for c in candidates}
     for round_number in range(rounds):
         fastest = min(map(min, times.values())) if round_number >= FIRST_ROUNDS else 0.0
