@@ -129,6 +129,10 @@ ALLOWED = {
     ("meta_schedule/space_generator.py", "PySpaceGenerator.designs", "seed"): "as others are",
     ("meta_schedule/arg_info.py", "ArgInfo.from_entry_func", "remove_preproc"): "nothing is there",
     ("meta_schedule/own_bench.py", "TimedBench.measure", "rounds together"): "a runner decides",
+    ("autotvm/own_parts.py", "OwnBench.measure", "rounds together"): "a runner decides",
+    ("auto_scheduler/cost_model.py", "RandomModel.predict", "search_task"): "at random",
+    ("auto_scheduler/cost_model.py", "ModelRanking.learn", "scores"): "the model's update is told",
+    ("auto_scheduler/measure.py", "LocalBuilder.build", "verbose"): "what failed is in the results",
     ("meta_schedule/own_bench.py", "OwnBuilder.build", "together"): "libraries have one candidate",
     ("auto_scheduler/compute_dag.py", "ComputeDAG.apply_steps_from_state", "layout_rewrite"):
     "tensors keep their layouts",

@@ -49,6 +49,12 @@ def key_of_template(name: str, args: Any, target: Target) -> str:
     return _hash(json.dumps([name, args, str(target)]))
 
 
+def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
+    """Return the text that stands for an input, with its configuration or without."""
+    config = str(inp.config) if include_config else ""
+    return "".join([str(inp.target), inp.task.name, str(inp.task.workload[1:]), config])
+
+
 def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> str:
     """Return a trial as a line of JSON, which is the one protocol there is."""
     _as_json(protocol)

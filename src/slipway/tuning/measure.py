@@ -320,7 +320,9 @@ class Bench:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
         kind = Device(self.subject.target.kind.device_type).type_name
         try:
-            return MeasuringSession(session, self.inputs, outputs, kind, self.runner.is_cold)
+            return MeasuringSession(
+                session, self.inputs, outputs, kind, self.runner.is_cold, self._default
+            )
         except SlipwayError:
             session.close()
             raise
