@@ -47,7 +47,7 @@ LONG_FAMILIES = {
 }  # fmt: skip
 
 PEERS_ALONE = {  # not in decoder.py
-    "gpt_neox": ({"num_key_value_heads": 4}, {}),
+    "gpt_neox": ({}, {}),
     "gpt2": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
     "gpt_bigcode": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
     "ministral": (
@@ -220,6 +220,10 @@ def test_dynamic_positions_stretch_what_is_longer_than_the_context_alone():
     dynamic = {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}
     given = {"model_type": "llama", **SIZES}
     assert from_transformers({**given, **dynamic}) == from_transformers({**given})
+
+
+def test_heads_of_gpt_neox_share_nothing():
+    assert from_transformers({"model_type": "gpt_neox", **SIZES}).kv_heads == 4
 
 
 def test_an_unknown_family_is_named():

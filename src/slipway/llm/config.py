@@ -280,7 +280,9 @@ def checked(config: ModelConfig, where: str) -> ModelConfig:
 
 
 def _in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping[str, Any]:
-    """Return what a file of OPT, GPT-2 or GPTBigCode says under the names of the other families."""
+    """Return what a file says that has names of its own, under those of the other families."""
+    if family == "gpt_neox":  # each head has its own keys, whatever a file says
+        given = {**given, "num_key_value_heads": None}
     if family == "opt":
         if given.get("do_layer_norm_before") is False or given.get("word_embed_proj_dim") not in (
             None, given.get("hidden_size"),
