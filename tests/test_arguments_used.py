@@ -161,6 +161,8 @@ ALLOWED = {
     ("driver/tvmc/autotuner.py", "schedule_tasks", "log_estimated_latency"): "it is always written",
     ("driver/tvmc/compiler.py", "compile_model", "use_vm"): "there is one way to compile",
     ("deploy/torch_module.py", "optimize_torch", "work_dir"): "of classic TVM's search",
+    ("deploy/torch_backend.py", "compile_graph", "mode"): "of torch's own backend",
+    ("deploy/torch_backend.py", "compile_graph", "example_inputs"): "the first call has them, too",
     ("relay/data_dep_optimization/bsr_conv2d.py", "convert", "layout kernel_size"):
     "weights stay dense, with a warning",
     ("relay/data_dep_optimization/bsr_dense.py", "convert", "blocksize sparsity_threshold"):

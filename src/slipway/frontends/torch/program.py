@@ -198,7 +198,7 @@ def _existing(path: Path) -> Path:
 
 def _loaded(torch: Any, path: Path) -> Any:
     try:
-        with _quiet(), as_data(torch, path) as checked:
+        with quiet(), as_data(torch, path) as checked:
             program = torch.export.load(str(checked))
         program._guards_code = []  # texts that torch makes Python of; sizes are checked here
         return program
@@ -293,7 +293,7 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
         if changes:
             module.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not ATen's core
-        with _quiet(), _apart(torch):
+        with quiet(), apart(torch):
             try:
                 program = torch.export.export(
                     module, examples, dynamic_shapes=dynamic, strict=False
@@ -367,7 +367,7 @@ def _decomposed(torch: Any, program: Any) -> Any:
                 table.pop(overload)
         table.update(fast_paths(torch))
         try:
-            with _quiet(), _apart(torch):
+            with quiet(), apart(torch):
                 return program.run_decompositions(table)
         except Exception as error:
             raise ModelError(
@@ -419,7 +419,7 @@ def _advice(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without torch's warnings, log lines and prints on its own internals."""
     log = logging.getLogger("torch")
     level = log.level
@@ -432,7 +432,7 @@ def _quiet() -> Iterator[None]:
             log.setLevel(level)
 
 
-def _apart(torch: Any) -> AbstractContextManager[object]:
+def apart(torch: Any) -> AbstractContextManager[object]:
     """Apart from a compilation of torch's own that this one may be part of.
 
     Inside ``torch.compile(model, backend="tvm")`` an export would share its stand-ins for tensors,
