@@ -12,7 +12,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.deploy.model import Model
-from slipway.errors import ExecutionError
+from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import read_artifact
 from slipway.runtime.graph.plain_graph import plain_graph
 
@@ -271,3 +271,34 @@ def test_two_threads_each_with_a_model_of_a_file(tmp_path):
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def large(value, tmp_path, name):
+    """Return the file of a model that adds 2 MB of one value."""
+    x = relay.var("x", shape=(512, 1024))
+    constant = relay.const(np.full((512, 1024), value, "float32"))
+    path = tmp_path / name
+    tvm.compile(tvm.IRModule.from_expr(relay.Function([x], x + constant)), target="llvm").save(path)
+    return path
+
+
+@pytest.mark.parametrize("way", ["renamed", "removed", "written_into"])
+def test_a_file_that_changes_before_the_first_call(tmp_path, way):
+    """A large one is seen where it lies, which whoever writes into it changes."""
+    path, other = large(1, tmp_path, "m.tar"), large(2, tmp_path, "other.tar")
+    m, x = tvm.load(path), np.zeros((512, 1024), "float32")
+    if way == "renamed":
+        other.replace(path)
+    elif way == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(other.read_bytes())
+    assert set(m(x).flat) == {2.0 if way == "written_into" else 1.0}
+
+
+def test_a_file_that_is_cut_before_the_first_call(tmp_path):
+    path = large(1, tmp_path, "m.tar")
+    m = tvm.load(path)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(ArtifactError, match="truncated"):
+        m(np.zeros((512, 1024), "float32"))

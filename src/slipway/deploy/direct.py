@@ -49,7 +49,9 @@ class DirectCalls:
             return None
         arrays: list[Array] = []
         for value, (shape, dtype) in zip(given, self._wanted, strict=True):
-            if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+            if type(value) is not np.ndarray or value.shape != shape:
+                return None
+            if value.dtype is not dtype and value.dtype != dtype:  # NumPy's own are one object each
                 return None
             arrays.append(value)
         for view, array in zip(self._inputs, arrays, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from slipway.deploy.tensors import (
     specs_of,
 )
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from slipway.runtime.arrays.array_file import contents_of
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.model_devices import ModelDevices
 
@@ -60,7 +62,8 @@ class Model:
         self.library = library
         self.where = "this machine"
         self.artifact = artifact
-        contents = read_artifact(artifact.read_bytes(), artifact.name, here=False)
+        self._stamp = _stamp(artifact)
+        contents = self._read()
         if contents.graph is None:
             raise ExecutionError(
                 f"{artifact} holds operators and no model; slipway.runtime.load_module opens it"
@@ -109,13 +112,24 @@ class Model:
                 self._direct = direct_calls(self._executor, self.inputs, self.outputs)
         return self._executor
 
+    def _read(self) -> Artifact:
+        return read_artifact(contents_of(self.artifact), self.artifact.name, here=False)
+
+    def _is_overwritten(self) -> bool:
+        """Return whether other bytes were written into the file that is seen where it lies.
+
+        A file that has taken its name, as `save` writes one, changes nothing.
+        """
+        found = _stamp(self.artifact)
+        return found is not None and found != self._stamp and found[:2] == (self._stamp or ())[:2]
+
     def _loaded(self) -> Any:
         """Return what this was compiled to, or what is in its file, checked for this machine."""
         if self.library is not None:
             return self.library
-        contents, name = self._contents, self.artifact.name
-        if contents is None:
-            contents = read_artifact(self.artifact.read_bytes(), name, here=False)
+        contents = self._contents
+        if contents is None or self._is_overwritten():
+            contents = self._read()
         check_artifact_runs_here(contents)  # only now does it matter
         self._contents = None  # its parameters are copied into memory of the library's own
         return contents
@@ -142,10 +156,12 @@ class Model:
         the rows they have in the model are run one batch after the other.  Returns an array, or
         for several outputs a dictionary by name.  Raises ExecutionError for inputs that do not fit.
         """
-        made = self._short_way(inputs, named)
+        direct = self._direct
+        made = self._short_way(inputs, named) if direct is None else direct.run(inputs, named)
         if made is not None:
-            names = (spec.name for spec in self.outputs)
-            return made[0] if len(made) == 1 else dict(zip(names, made, strict=True))
+            if len(made) == 1:
+                return made[0]
+            return dict(zip((spec.name for spec in self.outputs), made, strict=True))
         results = self.run(named_inputs(self.inputs, inputs, named))
         return next(iter(results.values())) if len(results) == 1 else results
 
@@ -364,6 +380,14 @@ class Model:
             for label, text in self._rows()
         )
         return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
+
+
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    """Return what a file is known by, and what writing into it changes; None where it is gone."""
+    with suppress(OSError):
+        found = file.stat()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def _counts(number: int, repeat: int) -> tuple[int, int]:

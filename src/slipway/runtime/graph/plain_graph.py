@@ -13,6 +13,7 @@ import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,9 @@ class PlainGraph:
         for number, name in enumerate(self.names):
             if name in params.places:
                 self._share(number, params, name, keep)
-        self._run = self._function("run")
+        call, own = self._function("run")
         self._nothing = _Any()
+        self._run = partial(call, own, None, 0, ctypes.addressof(self._nothing))
 
     def _created(self, artifact: Artifact, library: DsoLibrary) -> ctypes.c_void_p:
         names = [str(name) for name in artifact.metadata.get("functions", ())]
@@ -159,8 +161,7 @@ class PlainGraph:
 
     def run(self) -> bool:
         """Run the model; False where it failed."""
-        call, own = self._run
-        if not call(own, None, 0, ctypes.addressof(self._nothing)):
+        if not self._run():
             return True
         self._lib.slw_error_clear()
         return False
