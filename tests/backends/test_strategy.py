@@ -9,11 +9,11 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.choices import record_of
+from slipway.backends.choices import RecordsError, record_of
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Knobs, Problem, applicable, registered, strategies
 from slipway.compiler.kernels import kernel_key
-from slipway.errors import ScheduleError
+from slipway.errors import FileError, ScheduleError
 from slipway.relay import op_registry
 from slipway.target import Target
 from slipway.tuning.space import candidate_of
@@ -273,3 +273,22 @@ def test_knobs_are_plain_values(target):
             assert (strategy.default is None) == (strategy.space is None), strategy.name
     assert str(Knobs()) == ""
     assert Problem("a", None, (), (), Target(target)).reads_memory(0)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[1]", "it is no object"),
+        ('{"op": "nn.dense"}', "it has no 'attrs'"),
+        ('{"input": [], "config": {}, "result": []}', "it is one of autotvm, .*apply_history_best"),
+        ('{"i": [], "r": [], "v": "v0.6"}', "it is one of auto_scheduler, .*ApplyHistoryBest"),
+        ("[" * 100_000, "it is nested too deep"),
+        (b"\xff\xfe", "it is no text in UTF-8, from byte 0 on"),
+    ],
+)
+def test_a_file_of_something_else_says_what_it_holds(tmp_path, line, reason):
+    path = tmp_path / "records.json"
+    path.write_bytes(line if isinstance(line, bytes) else line.encode())
+    with pytest.raises(RecordsError, match=reason) as caught:
+        choice_of(dense(), **{"schedules.records": str(path)})
+    assert isinstance(caught.value, FileError)  # the command line's code for unreadable files

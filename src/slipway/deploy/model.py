@@ -248,7 +248,7 @@ class Model:
         from slipway.inspect.profile import profile_model
 
         number, repeat = _counts(number, repeat)
-        self._fill(inputs, named)
+        self._fill(inputs, named, ("number", "repeat"))
         return profile_model(self.executor, self._metadata, number=number, repeat=repeat)
 
     def benchmark(
@@ -256,12 +256,14 @@ class Model:
     ) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
         number, repeat = _counts(number, repeat)
-        self._fill(inputs, named)
+        self._fill(inputs, named, ("number", "repeat"))
         return self.executor.benchmark(self._devices.main, number=number, repeat=repeat)
 
-    def _fill(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> None:
+    def _fill(
+        self, inputs: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
+    ) -> None:
         others = random_inputs(self.inputs, seed=0)
-        self._run_once(named_inputs(self.inputs, inputs, named, others))
+        self._run_once(named_inputs(self.inputs, inputs, named, others, options))
 
     def check(
         self, reference: Any = None, *, tolerance: float | None = None, seed: int = 0, **inputs: Any
@@ -280,7 +282,9 @@ class Model:
                 "nothing is known to check against: a loaded model does not know what it was "
                 "compiled from. Pass the model file: m.check('model.onnx')"
             )
-        arrays = named_inputs(self.inputs, (), inputs, random_inputs(self.inputs, seed))
+        others = random_inputs(self.inputs, seed)
+        options = ("reference", "tolerance", "seed")
+        arrays = named_inputs(self.inputs, (), inputs, others, options)
         signature = self._signature if reference is None else None
         name, run = reference_of(given, self._constants, signature)
         wanted = [np.asarray(value) for value in run(arrays)]
@@ -316,7 +320,8 @@ class Model:
             )
         page = Path(path)
         page.absolute().parent.stat()  # before all the work
-        arrays = named_inputs(self.inputs, (), inputs, random_inputs(self.inputs, seed=0))
+        others = random_inputs(self.inputs, seed=0)
+        arrays = named_inputs(self.inputs, (), inputs, others, ("path", "numbers"))
         found = make_report(
             self.library, self.name, self.artifact, session=self._session, where=self.where,
             source=self._source, constants=self._constants,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from slipway.errors import TuningError, did_you_mean
+from slipway.errors import FileError, TuningError, did_you_mean
 
 Values = Sequence[Any]
 Statement = tuple[str, Sequence[Values]]
@@ -36,6 +36,10 @@ SCHEMES = ("postgresql", "postgres")
 BACK_S = 120.0  # how long a server that was there before is waited for: it may be starting again
 PAUSE_S = 0.5  # between two looks
 _LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use
+
+
+class TrialsFileError(TuningError, FileError):
+    """A file that is no database of trials, or cannot be opened as one."""
 
 
 class TrialStore(Protocol):
@@ -79,12 +83,12 @@ class FileStore:
             self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
             self._connection.executescript(_TABLES.format(number="integer", real="real"))
         except sqlite3.OperationalError as error:
-            raise TuningError(
+            raise TrialsFileError(
                 f"{path} cannot be opened for trials ({error}): is there space, and may it be "
                 "written?"
             ) from error
         except sqlite3.DatabaseError as error:
-            raise TuningError(
+            raise TrialsFileError(
                 f"{path} is no database of trials ({error}). Give the tuner another folder, "
                 "or move this file away"
             ) from error

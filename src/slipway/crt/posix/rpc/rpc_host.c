@@ -305,7 +305,8 @@ static int file_create(void *context, const char *name, uint64_t size, void **me
       most = (uint64_t)INT64_MAX; /* what files can have */
     }
     (void)slw_error_setf("ValueError",
-                         "'%s' has %llu bytes; this device takes uploads up to %llu bytes", name,
+                         "'%s' has %llu bytes; this device takes uploads up to %llu bytes "
+                         "(its --max-upload)", name,
                          (unsigned long long)size, (unsigned long long)most);
     return SLW_RPC_FAIL_LIMIT;
   }
