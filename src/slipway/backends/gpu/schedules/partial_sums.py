@@ -60,22 +60,24 @@ def cut_reductions(
         length = prod(extent_of(axis) for axis in op.reduce_axis)
         parts = parts_of(prod(shape_of(op.output(0))), length, target)
         if parts > 1:
-            found.append(_cut(schedule, op.output(0), parts))
+            found.append(_cut(schedule, op, parts))
     return found
 
 
-def _cut(schedule: te.Schedule, total: te.Tensor, parts: int) -> te.Tensor:
-    """Return the sums of every `parts`-th element, of which `total` becomes the sum.
+def _cut(schedule: te.Schedule, op: te.ComputeOp, parts: int) -> te.Tensor:
+    """Return the sums of every `parts`-th element, of which the operation becomes the sum.
 
     Neighbouring threads have neighbouring parts where a reduction runs along memory, and else
     neighbouring results.
     """
+    total = op.output(0)
     stage = schedule[total]
-    axes = stage.op.reduce_axis
+    axes = op.reduce_axis
     fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
     _, part = stage.split(fused, factor=parts, tail="guard")
-    made = schedule.rfactor(total, part, -1 if _is_together(stage.op) else 0)
-    return made[0] if isinstance(made, list) else made
+    made = schedule.rfactor(total, part, -1 if _is_together(op) else 0)
+    first: te.Tensor = made[0] if isinstance(made, list) else made
+    return first
 
 
 def _is_together(op: te.ComputeOp) -> bool:
