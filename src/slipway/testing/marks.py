@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.runtime.cpu_features import host_features
 from slipway.runtime.devices import device
-from slipway.runtime.features import GPUS, enabled, enabled_targets, tested_targets
+from slipway.runtime.features import GPUS, enabled, tested_targets
+from slipway.runtime.features import enabled_targets as enabled_targets
 
 if TYPE_CHECKING:
     from slipway.target import Target

@@ -86,7 +86,7 @@ def cast(x: Tensor | PrimExpr, dtype: str) -> Any:
     """Return the elements converted to `dtype`; of an expression, the expression converted."""
     if not isinstance(x, Tensor):
         return ops.cast(ops.as_expr(x), dtype)
-    return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast", ELEMWISE)  # type: ignore[no-any-return]
+    return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast", ELEMWISE)
 
 
 def clip(x: Tensor, a_min: PrimExprLike, a_max: PrimExprLike) -> Tensor:

@@ -75,7 +75,8 @@ def _cut(schedule: te.Schedule, total: te.Tensor, parts: int) -> te.Tensor:
     fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
     _, part = stage.split(fused, factor=parts, tail="guard")
     made = schedule.rfactor(total, part, -1 if _is_together(stage.op) else 0)
-    return made[0] if isinstance(made, list) else made
+    first: te.Tensor = made[0] if isinstance(made, list) else made
+    return first
 
 
 def _is_together(op: te.ComputeOp) -> bool:
