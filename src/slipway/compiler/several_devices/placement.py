@@ -8,6 +8,7 @@ from math import prod
 
 from slipway.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import OpPattern, call_definition, is_call_of
+from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 
 ON_DEVICE, DEVICE_COPY = "annotation.on_device", "device_copy"
@@ -34,7 +35,9 @@ def is_serial(call: Call) -> bool:
     """
     if not is_call_of(call, *SERIAL):
         return False
-    shape = call.args[0].checked_type.shape
+    data = call.args[0].checked_type
+    assert isinstance(data, TensorType)
+    shape = data.shape
     name = call.op.name
     if name in ("cumsum", "cumprod") and call.attrs.axis is not None:
         shape = (shape[call.attrs.axis],)
