@@ -11,8 +11,10 @@ from slipway.compiler.open_sizes import check_open
 from slipway.compiler.optimize import INLINE, optimize
 from slipway.compiler.several_devices.placement import (
     CONTROL,
+    SERIAL,
     DeviceRegion,
     is_mark,
+    is_serial,
     place,
     regions,
 )
@@ -89,6 +91,15 @@ def has_control_flow(module: IRModule) -> bool:
         if isinstance(function, Function)
         for expr in post_order(function)
     )
+
+
+def has_serial_work(module: IRModule) -> bool:
+    """Return whether a thread of a GPU would have to do much alone: sort a long row, say."""
+    functions = [f for _, f in module.items() if isinstance(f, Function)]
+    if not any(is_call_of(expr, *SERIAL) for f in functions for expr in post_order(f)):
+        return False
+    main = infer_type(main_function(INLINE.run(module, Setting(None))))
+    return any(isinstance(expr, Call) and is_serial(expr) for expr in post_order(main))
 
 
 def _with_own_results(main: Function) -> Function:

@@ -80,8 +80,9 @@ def _cut(schedule: te.Schedule, op: te.ComputeOp, parts: int) -> te.Tensor:
     return first
 
 
-def _is_together(op: te.ComputeOp) -> bool:
+def _is_together(op: te.Operation) -> bool:
     """Return whether neighbours in memory are reduced: the last index of what is read says so."""
+    assert isinstance(op, te.ComputeOp)
     axes = {id(axis.var) for axis in op.reduce_axis}
     return any(
         id(var) in axes
