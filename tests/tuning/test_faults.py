@@ -135,6 +135,37 @@ def test_a_full_disk_ends_the_search_with_what_is_kept(tmp_path):
     expect_kept(tmp_path / "t.sqlite", int(lines[-2]) + 1)
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_database_that_is_removed_is_put_back(is_replaced, tmp_path, caplog):
+    """A file that is written to lives on without a name: what came after would be lost."""
+    task, path = dense_task(), tmp_path / "t.sqlite"
+    default, *others = [task.space.default, *task.space.neighbours(task.space.default)][:3]
+    with Database(path) as database:
+        database.add(task, "local", [Measured(default, [2.0] * 3, 1.0)], verified=default)
+        path.unlink()
+        if is_replaced:
+            with Database(path) as another:  # of a search that began since
+                another.add(task, "local", [Measured(others[0], [1.5] * 3, 0.75)])
+        database.add(task, "local", [Measured(others[1], [1.0] * 3, 0.5)], verified=others[1])
+        assert "was removed or replaced while a search wrote to it" in caplog.text
+        assert database.best(task).candidate == others[1]
+    with Database(path) as again:
+        scores = [t.score for t in again.trials(task, "local")]
+        assert scores == ([0.75] if is_replaced else []) + [1.0, 0.5]
+        assert again.best(task).candidate == others[1]
+        assert again.records()
+
+
+def test_a_database_that_becomes_something_else_ends_the_search(tmp_path):
+    task, path = dense_task(), tmp_path / "t.sqlite"
+    with Database(path) as database:
+        path.unlink()
+        path.write_text("no database" * 100)
+        with pytest.raises(TuningError, match=r"t\.sqlite is no database of trials"):
+            database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+    assert path.read_text().startswith("no database")
+
+
 def test_a_database_where_nothing_can_be_written_is_not_called_damaged(tmp_path):
     (tmp_path / "t.sqlite").mkdir()
     with pytest.raises(TuningError, match=r"t\.sqlite cannot be opened for trials"):
