@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from slipway import relay
 from slipway.errors import RPCConnectionError, TuningError
 from slipway.rpc import client
 from slipway.script import tir as T
+from slipway.tuning import store
 from slipway.tuning.build import KernelJob, LoopsJob
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Bench, KernelSubject, Measured, judge, kernel_bench
@@ -154,6 +156,24 @@ def test_a_database_that_is_removed_is_put_back(is_replaced, tmp_path, caplog):
         assert scores == ([0.75] if is_replaced else []) + [1.0, 0.5]
         assert again.best(task).candidate == others[1]
         assert again.records()
+
+
+def test_a_database_that_another_program_holds_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "LOCKED_S", 0.2)
+    task, path = dense_task(), tmp_path / "t.sqlite"
+    with Database(path) as database, contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(TuningError, match=r"database is locked\. Another program has held it"):
+            database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+        other.rollback()
+        database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+        other.close()
+        with path.open("r+b") as file:
+            file.write(bytes(range(256)) * 64)
+        with pytest.raises(TuningError, match=r"put a copy back, or move it away"):
+            for _ in range(3):
+                database.trials(task, "local")
+                database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
 
 
 def test_a_database_that_becomes_something_else_ends_the_search(tmp_path):

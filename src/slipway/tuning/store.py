@@ -36,6 +36,7 @@ create table if not exists function_text (key text primary key, body text);
 """
 SCHEMES = ("postgresql", "postgres")
 BACK_S = 120.0  # how long a server that was there before is waited for: it may be starting again
+LOCKED_S = 30.0  # how long another program may hold the file
 PAUSE_S = 0.5  # between two looks
 _LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use
 
@@ -83,7 +84,7 @@ class FileStore:
     def _opened(self) -> sqlite3.Connection:
         path = self.path
         try:
-            connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
+            connection = sqlite3.connect(path, timeout=LOCKED_S, check_same_thread=False)
             connection.executescript(_TABLES.format(number="integer", real="real"))
             return connection
         except sqlite3.OperationalError as error:
@@ -102,7 +103,8 @@ class FileStore:
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise TuningError(f"the trials in {self.path} cannot be read: {error}") from error
+            said = f"the trials in {self.path} cannot be read: {error}{_advice(error)}"
+            raise TuningError(said) from error
 
     def write(self, statements: Sequence[Statement]) -> None:
         """Run statements in one transaction, in the file that lies there."""
@@ -116,7 +118,8 @@ class FileStore:
                 for statement, rows in statements:
                     connection.executemany(statement, [list(map(_storable, r)) for r in rows])
         except sqlite3.Error as error:
-            raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
+            said = f"a trial cannot be written to {self.path}: {error}{_advice(error)}"
+            raise TuningError(said) from error
 
     def _follow(self) -> None:
         """Put the rows into the file at the path, where the one that was opened is there no more.
@@ -145,6 +148,25 @@ class FileStore:
         """Close the file of a database that nobody closed."""
         if "_connection" in self.__dict__:
             self._connection.close()
+
+
+def _advice(error: sqlite3.Error) -> str:
+    """Return what to do about an error of a file that was good when it was opened, "" for others.
+
+    The texts are SQLite's, whose exceptions have a number from Python 3.11 on alone.
+    """
+    text = str(error)
+    if "locked" in text:
+        return (
+            f". Another program has held it for {LOCKED_S:.0f} seconds (lsof tells which): end it, "
+            "and the same command goes on with what was found"
+        )
+    if "not a database" in text or "malformed" in text:
+        return (
+            ". Something else wrote into it since it was opened: put a copy back, or move it away "
+            "and begin again"
+        )
+    return ""
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
