@@ -198,3 +198,17 @@ def test_a_tile_is_as_large_as_what_its_loops_reach():
     assert part.bytes({i: 3, j: 5, k: 4, r: 3}) == 2 * 4 * 7 * 5
     assert part.bytes({i: 9, j: 20, k: 8, r: 3}) == 2 * 8 * 19 * 20
     assert part.bytes({i: 90}) == 2 * 20  # no more than there is
+
+
+@needs_opencl
+@pytest.mark.parametrize("shape", [(11, 151), (3,), (1, 1), (40, 60)])
+def test_a_sum_to_a_single_number_is_of_threads(shape):
+    a = te.placeholder(shape, name="A")
+    dag = auto_scheduler.ComputeDAG([a, topi.sum(topi.exp(a))])
+    sketches = GpuSketches(dag, tvm.target.Target("opencl"))
+    value, rng = RNG.random(shape).astype("float32"), random.Random(2)
+    for candidate in {sketches.default, *(sketches.sample(rng) for _ in range(4))}:
+        schedule, args = dag.apply_steps_from_state(StateObject(dag, sketches.steps_of(candidate)))
+        result = tvm.nd.array(np.zeros((), "float32"), tvm.opencl(0))
+        tvm.build(schedule, args, "opencl")(tvm.nd.array(value, tvm.opencl(0)), result)
+        np.testing.assert_allclose(result.numpy(), np.exp(value).sum(), rtol=1e-5)

@@ -139,7 +139,7 @@ def test_a_runner_of_a_scripts_own_gives_the_times(task, kind):
     assert not any(Path(file).exists() for file in runner.libraries)
 
 
-def test_what_a_runner_says_is_looked_at(task):
+def test_what_a_runner_says_is_looked_at(task, caplog):
     class Broken(CountingRunner):
         def run(self, measure_inputs, build_results):
             return super().run(measure_inputs, build_results)[:-1]
@@ -155,6 +155,8 @@ def test_what_a_runner_says_is_looked_at(task):
     tuner = autotvm.tuner.RandomTuner(task)
     tuner.tune(2, autotvm.measure_option(runner=Endless()))
     assert tuner.best_config is None
+    assert "no candidate of 2 could be held against the default choice" in caplog.text
+    assert "the runner says that a run took nan to nan seconds" in caplog.text
 
     class Empty(Runner):
         pass

@@ -123,7 +123,9 @@ class GpuSketches(Sketches):
 
     def _parts(self, op: ComputeOp) -> tuple[int, ...]:
         most = min(self.most_threads, self._steps(op))
-        return tuple(n for n in PARTS if n <= most)
+        found = tuple(n for n in PARTS if n <= most)
+        # A single number has no loop that could be a thread but those that are summed.
+        return found if op.axis else found[1:] or (most,)
 
     def _knobs(self, strategy: str, searched: Sequence[StageRole]) -> Knobs:
         knobs: Knobs = {}
@@ -198,9 +200,9 @@ class GpuWriter(SketchWriter):
     def _spread(self, stage: int, op: ComputeOp) -> None:
         """A thread for each result, or several that sum it together."""
         data = len(op.axis)
-        if not data:
+        if not data and not op.reduce_axis:
             return
-        if self._knob(f"{op.name}.parts", 1) > 1:
+        if not data or self._knob(f"{op.name}.parts", 1) > 1:
             self._sum_together(stage, op)
             return
         if data > 1:
@@ -221,10 +223,13 @@ class GpuWriter(SketchWriter):
             self._do("FU", stage, list(range(data, data + reduced)))
         if data > 1:
             self._do("FU", stage, list(range(data)))
-        self._bind(stage, 0, "blockIdx.x")
+        if data:
+            self._bind(stage, 0, "blockIdx.x")
+        summed = min(1, data)  # the number of the loop
         steps = math.prod(map(extent, op.reduce_axis))
-        self._do("SP", stage, 1, steps, [self._knob(f"{op.name}.parts", USUAL_PARTS)], 1)
-        self._bind(stage, 2, "threadIdx.x")
+        parts = min(self._knob(f"{op.name}.parts", USUAL_PARTS), steps)
+        self._do("SP", stage, summed, steps, [parts], 1)
+        self._bind(stage, summed + 1, "threadIdx.x")
 
     def _bind(self, stage: int, loop: int, mark: str) -> None:
         self._do("AN", stage, loop, MARKS.index(mark))

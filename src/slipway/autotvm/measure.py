@@ -23,8 +23,8 @@ from slipway.autotvm.own_parts import (
     remove_built,
 )
 from slipway.errors import SlipwayError, TuningError
-from slipway.meta_schedule.own_bench import expect_checkable
 from slipway.meta_schedule.runner import RPCConfig
+from slipway.meta_schedule.runner.own_bench import expect_checkable
 from slipway.rpc.client import RPCSession
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.target import Target

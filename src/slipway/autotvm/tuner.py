@@ -6,6 +6,7 @@ best when it beats the best so far and its results are right.
 
 from __future__ import annotations
 
+import logging
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ from slipway.tuning.runner import Runner
 from slipway.tuning.search import Ranking, TaskSearch
 from slipway.tuning.space import Candidate, candidate_of
 
+_log = logging.getLogger("slipway.autotvm")
 BATCH = 8
 _ERRORS = {
     "": MeasureErrorNo.NO_ERROR, "build": MeasureErrorNo.COMPILE_HOST,
@@ -201,8 +203,8 @@ class Tuner:
     ) -> None:
         """Make `n_trial` trials, or until `early_stopping` of them brought nothing better.
 
-        Every batch is given to the callbacks.  Raises TuningError when the device fails, or no
-        candidate could be held against the default.
+        Every batch is given to the callbacks.  A warning says that no candidate could be held
+        against the default.  Raises TuningError when the device fails.
         """
         del si_prefix
         with tempdir() as folder:
@@ -214,8 +216,8 @@ class Tuner:
                     made += tried
                     if not tried or (early_stopping and made - self.best_iter >= early_stopping):
                         break
-            if search.is_unmeasured:
-                raise TuningError(unmeasured(self.task, search))
+            if search.is_unmeasured:  # others may be tuned after this one
+                _log.warning("%s", unmeasured(self.task, search))
 
     def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
