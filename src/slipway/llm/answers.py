@@ -42,7 +42,7 @@ class Token:
 
 
 @dataclass
-class Request:
+class AnswerRequest:
     """What one body asks for.  Raises ArgumentValueError for what is wrong or not served."""
 
     model: LanguageModel
@@ -101,7 +101,7 @@ class Request:
 class Answer:
     """One text: what is generated, counted, and how it ended."""
 
-    request: Request
+    request: AnswerRequest
     tokens: list[int]
     index: int
     sampling: Sampling

@@ -86,8 +86,8 @@ def log_probabilities(logits: Array) -> Array:
     """Return the logarithms of the probabilities that logits (vocabulary,) stand for."""
     logits = np.asarray(logits, np.float64).reshape(-1)
     below = logits - logits.max()
-    found: Array = below - np.log(np.exp(below).sum())
-    return found
+    made: Array = below - np.log(np.exp(below).sum())
+    return made
 
 
 def likely(logits: Array, how: Sampling) -> tuple[Any, Any]:

@@ -14,8 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import MissingPackageError, SlipwayError
-from slipway.llm.answers import Answer, Token, UnknownModelError
-from slipway.llm.answers import Request as Asked
+from slipway.llm.answers import Answer, AnswerRequest, Token, UnknownModelError
 from slipway.llm.model import LanguageModel
 from slipway.version import install_line
 
@@ -101,7 +100,7 @@ class _Service:
             body = json.loads(raw)
             if not isinstance(body, dict):
                 return _refused("the body must be a JSON object")
-            asked = Asked(self.model, body, is_chat)
+            asked = AnswerRequest(self.model, body, is_chat)
         except RecursionError:
             return _refused("the body is nested too deeply")
         except UnknownModelError as error:
@@ -141,7 +140,7 @@ async def _whole_text(answer: Answer, request: Request) -> tuple[str, list[Token
     return text, tokens, False
 
 
-async def _events(asked: Asked, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
+async def _events(asked: AnswerRequest, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
     """Yield the events of a stream; the model is free again when the client goes away."""
     await busy.acquire()
     step: asyncio.Future[tuple[str, list[Token]] | None] | None = None
@@ -178,7 +177,7 @@ class _Form:
         kind = "chatcmpl" if is_chat else "cmpl"
         self.head = {"id": f"{kind}-{uuid.uuid4().hex}", "created": int(time.time()), "model": name}
 
-    def whole(self, choices: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
+    def whole(self, choices: list[dict[str, Any]], asked: AnswerRequest) -> dict[str, Any]:
         """Return all answers as one object."""
         kind = "chat.completion" if self.is_chat else "text_completion"
         return {**self.head, "object": kind, "choices": choices, "usage": asked.usage()}
@@ -216,7 +215,7 @@ class _Form:
         choice = {"index": answer.index, key: part, "logprobs": logprobs, "finish_reason": reason}
         return self._event(choices=[choice])
 
-    def usage(self, asked: Asked) -> str:
+    def usage(self, asked: AnswerRequest) -> str:
         """Return the event that counts the tokens of a stream, its last."""
         return self._event(choices=[], usage=asked.usage())
 
