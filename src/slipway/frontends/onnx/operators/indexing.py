@@ -29,7 +29,20 @@ def slice_(node: NodeView) -> Any:
         axes = node.ints(3, "the axes") if node.has(3) else None
         steps = node.ints(4, "the steps") if node.has(4) else None
     axes = tuple(axes) if axes is not None else tuple(range(len(starts)))
+    if steps is not None and len(steps) == len(starts) == len(axes):
+        places = zip(starts, axes, steps, strict=True)
+        starts = [_backwards(node, start, a) if step < 0 else start for start, a, step in places]
     return relay.strided_slice(node.input(0), starts, ends, steps, axes)
+
+
+def _backwards(node: NodeView, start: Any, axis: int) -> Any:
+    """Return where a slice begins that goes backwards: before the first element at that element.
+
+    Python has nothing there.
+    """
+    shape = node.type().shape
+    extent = shape[axis] if -len(shape) <= axis < len(shape) else 0
+    return start if is_open(start) or is_open(extent) else max(start, -extent)
 
 
 @converter("Gather")
