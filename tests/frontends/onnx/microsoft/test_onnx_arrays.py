@@ -49,3 +49,12 @@ def test_boxes_cut_out_of_images(mode, size):
     inputs = {"x": images, "b": boxes, "i": np.int32([0, 1, 1])}
     node = contrib("CropAndResize", ["x", "b", "i", "s"], "y", mode=mode, extrapolation_value=1.5)
     check_both([node], inputs, ["y"], {"s": np.int32(size)})
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("align_corners", [0, 1])
+def test_positions_of_a_grid(mode, align_corners):
+    images = RNG.standard_normal((1, 2, 4, 5)).astype(np.float32)
+    grid = RNG.uniform(-1.2, 1.2, (1, 3, 2, 2)).astype(np.float32)
+    node = contrib("GridSample", ["x", "g"], "y", mode=mode, align_corners=align_corners)
+    check_both([node], {"x": images, "g": grid}, ["y"])

@@ -58,3 +58,19 @@ def test_a_transposed_convolution_of_a_stated_size_is_cut_at_the_side_that_onnx_
         output_shape=[8, 6],
     )  # fmt: skip
     check(node, {"w": weight}, opset)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "pads"),
+    [
+        ((3, 2), (2, 3), (0, 0, 0, 0)),
+        ((2, 3), (3, 2), (1, 1, 0, 1)),
+        ((2, 2), (3, 3), (0, 1, 1, 1)),
+    ],
+)
+def test_a_norm_of_the_windows_that_ceil_mode_adds(p, kernel, strides, pads):
+    node = helper.make_node(
+        "LpPool", ["x"], ["y"], p=p, kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=1
+    )
+    check(node, {}, opset=18)
