@@ -486,10 +486,15 @@ def at(extent: Extent, sizes: Mapping[Any, int]) -> int:
 def scaled(extent: Extent, factor: float) -> Any:
     """Return an extent times a factor, rounded down; an open one takes factors that are fractions.
 
+    A factor is a float32 in most files: 5 times 1.4 is 7, as float32 multiplies, where the nearest
+    float32 to 1.4 is below it.
+
     Raises TypeInferenceError for another factor.
     """
     if not isinstance(extent, SymbolDim):
-        return int(extent * factor)
+        product = extent * factor
+        nearest = round(product)
+        return nearest if abs(product - nearest) <= nearest * 2.0**-24 else int(product)
     exact = Fraction(factor)
     if exact.denominator > 1 << 10:
         raise TypeInferenceError(

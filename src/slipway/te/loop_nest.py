@@ -180,8 +180,9 @@ class LoopNest:
             elif isinstance(relation, Fuse):
                 fused, inner = offsets[relation.fused], extents[relation.inner]
                 if inner.is_const:
-                    quotient = an.floordiv(fused, inner.const)
-                    remainder = an.floormod(fused, inner.const)
+                    size = max(int(inner.const), 1)  # a loop over no elements is never entered
+                    quotient = an.floordiv(fused, size)
+                    remainder = an.floormod(fused, size)
                 else:
                     top = an.to_expr(fused)
                     size = an.to_expr(self._counted_in(inner, fused.dtype))

@@ -53,6 +53,28 @@ def test_if_with_a_known_condition():
     compare(program(main, unary_graph("RELU"), unary_graph("RELU6")))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_if_whose_branches_give_unequal_sizes(axis):
+    """What follows has the size of the branch that is taken."""
+    condition, x, twice = T((1,), "bool"), q8(3, 4), q8(3, 4)
+    y, z = (q8(*(-1 if a == axis else d for a, d in enumerate((3, 4)))) for _ in range(2))
+    fields = {"thenSubgraphIndex": 1, "elseSubgraphIndex": 2}
+    nodes = [Node("IF", [condition, x], [y], "IfOptions", fields), Node("RELU", [y], [z])]
+    one, other = q8(3, 4), q8(3, 4)
+    double = q8(*(2 * d if a == axis else d for a, d in enumerate((3, 4))))
+    joined = Node("CONCATENATION", [one, one], [double], "ConcatenationOptions", {"axis": axis})
+    alone = Node("RELU", [other], [twice])
+    data = program(
+        (nodes, [condition, x], [z]), ([joined], [one], [double]), ([alone], [other], [twice])
+    )
+    peer, executor = Peer(data), compiled(data)
+    for taken in (True, False, True):
+        given = RNG.integers(-128, 128, (3, 4)).astype(np.int8)
+        (got,) = outputs(executor, [np.array([taken]), given])
+        (wanted,) = peer([np.array([taken]), given])
+        np.testing.assert_array_equal(got, wanted)
+
+
 def counting(limit):
     """cond(i, x): i < limit.  body(i, x): i + 1, x + x, requantised."""
     i, x = T((1,), "int32"), q8(2, 4, scale=0.1)

@@ -14,13 +14,13 @@ from slipway.frontends.onnx.converters import NodeView
 from slipway.relay.expr import Expr
 from slipway.relay.types import ANY
 
-# The least of integers, by the attribute's name.
+# The least of integers, by the attribute's name, or by operator and attribute.
 MINIMUM = {
     "kernel_shape": 1, "strides": 1, "dilations": 1, "group": 1, "num_groups": 1, "blocksize": 1,
     "num_outputs": 1, "hidden_size": 1, "size": 1, "num_heads": 1, "q_num_heads": 1,
     "kv_num_heads": 1, "p": 1, "block_size": 0, "output_padding": 0, "batch_dims": 0,
     "num_scan_inputs": 1, "pads": 0, "offset_group": 1, "min_gram_length": 1,
-    "max_gram_length": 1, "max_skip_count": 0,
+    "max_gram_length": 1, "max_skip_count": 0, "RotaryEmbedding.num_heads": 0,
 }  # fmt: skip
 CROPPING = ("Pad",)  # whose pads may be negative
 
@@ -59,7 +59,7 @@ def check_attributes(node: Any) -> None:
     """Raise UnsupportedNode where an attribute of a node has a value that means nothing."""
     for attribute in node.attribute:
         name = attribute.name
-        minimum = MINIMUM.get(name)
+        minimum = MINIMUM.get(f"{node.op_type}.{name}", MINIMUM.get(name))
         values = [attribute.i] if attribute.type == 2 else list(attribute.ints)
         cropping = name == "pads" and node.op_type in CROPPING
         if minimum is not None and not cropping and any(v < minimum for v in values):

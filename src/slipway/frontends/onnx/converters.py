@@ -31,8 +31,9 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.onnx.operators",
     (
         "activation", "arithmetic", "block_weights", "control", "conv", "create", "einsum",
-        "indexing", "linalg", "matmul", "microsoft.attention", "microsoft.dynamic",
-        "microsoft.fused", "microsoft.heads", "microsoft.layers", "microsoft.quantised",
+        "indexing", "linalg", "matmul", "microsoft.arrays", "microsoft.attention",
+        "microsoft.dynamic", "microsoft.fused", "microsoft.heads", "microsoft.layers",
+        "microsoft.quantised",
         "ml.arithmetic", "ml.linear", "ml.support_vectors", "ml.tree_ensemble", "ml.trees", "norm",
         "pool", "pool_indices", "quant", "random", "recurrent", "reduce", "regions",
         "resize", "sequences", "shape", "signal", "training",

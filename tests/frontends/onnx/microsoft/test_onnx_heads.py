@@ -69,6 +69,7 @@ TABLES = {"cos": np.cos(ANGLES).astype(np.float32), "sin": np.sin(ANGLES).astype
         ((2, 3, 16), [[0, 1, 2], [5, 4, 9]], {}),
         ((2, 2, 3, 8), [[0, 1, 2], [5, 4, 9]], {}),
         ((2, 3, 24), [[0, 1, 2], [5, 4, 9]], {"num_heads": 2, "rotary_embedding_dim": 8}),
+        ((2, 3, 16), [[0, 1, 2], [5, 4, 9]], {"num_heads": 0}),
     ],
     ids=str,
 )

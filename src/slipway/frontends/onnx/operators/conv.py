@@ -90,8 +90,8 @@ def conv_transpose(node: NodeView) -> Any:
                 after.append(total)
                 continue
             small = total // 2
-            before.append(total - small if kind == "SAME_LOWER" else small)
-            after.append(small if kind == "SAME_LOWER" else total - small)
+            before.append(small if kind == "SAME_UPPER" else total - small)
+            after.append(total - small if kind == "SAME_UPPER" else small)
         padding = (*before, *after)
     if any(p < 0 for p in padding):
         # Less than nothing cut off is output padding: the part that no input reaches is zero.

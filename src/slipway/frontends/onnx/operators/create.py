@@ -80,6 +80,10 @@ def _open_range(node: NodeView) -> Any:
 def eye_like(node: NodeView) -> Any:
     """Ones on a diagonal."""
     rows, columns = node.type().shape
-    check_table(node, rows, columns)
     dtype = dtype_of(node, node.attr("dtype")) if node.attr("dtype") else node.type().dtype
-    return const(np.eye(rows, columns, node.attr("k", 0), dtype=dtype))
+    k = int(node.attr("k", 0))
+    if is_open(rows) or is_open(columns):
+        down = relay.expand_dims(relay.arange(k, rows + k, 1, "int64"), 1)
+        return relay.cast(relay.equal(relay.arange(0, columns, 1, "int64"), down), dtype)
+    check_table(node, rows, columns)
+    return const(np.eye(rows, columns, k, dtype=dtype))

@@ -29,7 +29,22 @@ def slice_(node: NodeView) -> Any:
         axes = node.ints(3, "the axes") if node.has(3) else None
         steps = node.ints(4, "the steps") if node.has(4) else None
     axes = tuple(axes) if axes is not None else tuple(range(len(starts)))
+    if steps is not None and len(steps) == len(starts) == len(axes):
+        places = zip(starts, axes, steps, strict=True)
+        starts = tuple(
+            _backwards(node, start, axis) if step < 0 else start for start, axis, step in places
+        )
     return relay.strided_slice(node.input(0), starts, ends, steps, axes)
+
+
+def _backwards(node: NodeView, start: Any, axis: int) -> Any:
+    """Return where a slice begins that goes backwards: before the first element at that element.
+
+    Python has nothing there.
+    """
+    shape = node.type().shape
+    extent = shape[axis] if -len(shape) <= axis < len(shape) else 0
+    return start if is_open(start) or is_open(extent) else max(start, -extent)
 
 
 @converter("Gather")
@@ -104,6 +119,9 @@ def trilu(node: NodeView) -> Any:
     if node.rank() < 2:
         raise node.unsupported(f"its data has {node.rank()} axes, and a triangle needs two")
     rows, columns = node.type().shape[-2:]
+    if is_open(rows) or is_open(columns):
+        diagonal = node.input(1) if node.has(1) else const(np.int64(0))
+        return relay.trilu(node.input(0), diagonal, bool(node.attr("upper", 1)))
     check_table(node, rows, columns)
     if node.has(1) and not isinstance(node.input(1), relay.Constant):
         above = np.arange(columns) - np.arange(rows)[:, None]

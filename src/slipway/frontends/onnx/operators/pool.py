@@ -61,6 +61,24 @@ def global_pool(node: NodeView) -> Any:
     return _function(node, f"global_{kind}_pool{{}}d", node.rank() - 2)(node.input(0))
 
 
+def _to_the_last_window(
+    extents: Any, kernel: Any, strides: Any, dilation: Any, padding: Any
+) -> tuple[int, ...]:
+    """Return padding with which the windows that ceil_mode adds are whole.
+
+    One that would begin behind the data is none.
+    """
+    count = len(kernel)
+    after = []
+    for a in range(count):
+        length = extents[a] + padding[a] + padding[count + a]
+        reach = dilation[a] * (kernel[a] - 1) + 1
+        last = -(-(length - reach) // strides[a])
+        last -= last * strides[a] >= extents[a] + padding[a]
+        after.append(padding[count + a] + max(last * strides[a] + reach - length, 0))
+    return (*padding[:count], *after)
+
+
 @converter("LpPool", "GlobalLpPool")
 def lp_pool(node: NodeView) -> Any:
     """The p-norm of each window: (sum |x|^p)^(1/p), through an average of powers."""
@@ -80,9 +98,12 @@ def lp_pool(node: NodeView) -> Any:
             size *= k
         ones = (1,) * count
         strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
+        extents = node.type().shape[2:]
+        padding = padding_of(node, extents, kernel, strides, dilation)
         if node.attr("ceil_mode", 0):
-            raise node.unsupported("ceil_mode is set")
-        padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
+            if any(map(is_open, (*extents, *padding))):
+                raise node.unsupported("ceil_mode with open sizes")
+            padding = _to_the_last_window(extents, kernel, strides, dilation, padding)
         powers, padding = surrounded(powers, padding, range(2, 2 + count))
         pool = _function(node, "avg_pool{}d", count)
         average = pool(powers, kernel, strides, dilation, padding, count_include_pad=True)

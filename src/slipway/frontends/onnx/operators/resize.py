@@ -28,7 +28,17 @@ def upsample(node: NodeView) -> Any:
     factors = [float(s) for s in scales]
     size = [scaled(d, f) for d, f in zip(node.type().shape, factors, strict=True)]
     method = node.choice("mode", "nearest", METHODS)
+    factors = [_decimal(f) for f in factors]
     return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
+
+
+def _decimal(factor: float) -> float:
+    """Return the number that a float32 factor was written as.
+
+    Where a coordinate lies on an element (1.5 / 0.6 - 0.5), float32 arithmetic gives that element,
+    and exact arithmetic with the float32 next to 0.6 the one before.
+    """
+    return float(str(np.float32(factor)))
 
 
 @converter("Resize")
@@ -47,9 +57,8 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
         _check_scales(node, factors, range(len(shape)))
         size = [scaled(d, f) for d, f in zip(shape, factors, strict=True)]
-        return relay.image.resize(
-            node.input(0), size, factors, METHODS[mode], "asymmetric", "floor"
-        )
+        factors = [_decimal(f) for f in factors]
+        return _before_rounding_was_named(node.input(0), size, factors, METHODS[mode])
     coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
     if coordinates not in (
         "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
@@ -78,6 +87,18 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
             raise node.unsupported("antialias with open sizes, whose filters are constants")
         return antialiased(attrs, node.input(0))
     return relay.image.resize(node.input(0), size, scales, *arguments)
+
+
+def _before_rounding_was_named(x: Any, size: list[int], factors: list[float], method: str) -> Any:
+    """Resample as opset 10: the nearest element is the next one of axes that become shorter."""
+    shorter = [f < 1 for f in factors]
+    if method == "nearest_neighbor" and any(shorter):
+        shape = x.tensor_type.shape
+        kept = [n if s else d for n, d, s in zip(size, shape, shorter, strict=True)]
+        scales = [f if s else 1.0 for f, s in zip(factors, shorter, strict=True)]
+        x = relay.image.resize(x, kept, scales, method, "asymmetric", "ceil")
+        factors = [1.0 if s else f for f, s in zip(factors, shorter, strict=True)]
+    return relay.image.resize(x, size, factors, method, "asymmetric", "floor")
 
 
 def _check_count(node: NodeView, what: str, given: Sequence[Any], axes: Sequence[int]) -> None:
@@ -117,7 +138,7 @@ def _target(
         if node.has(3) and node.constant(3, "the sizes").size:
             raise node.unsupported("it has both scales and sizes; leave one out")
         for axis, factor in zip(axes, given, strict=True):
-            scales[axis] = float(factor)
+            scales[axis] = _decimal(factor)
             size[axis] = scaled(shape[axis], spans[axis] * float(factor))
         return size, scales
     wanted = tuple(stated[a] for a in axes) if stated else node.ints(3, "the sizes")

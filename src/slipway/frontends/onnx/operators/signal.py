@@ -89,7 +89,7 @@ def col_to_im(node: NodeView) -> Any:
     )  # fmt: skip
 
 
-@converter("GridSample")
+@converter("GridSample", "com.microsoft.GridSample")
 def grid_sample(node: NodeView) -> Any:
     """Data interpolated at the positions of a grid; a NaN is -1, as onnxruntime has it."""
     names = {"linear": "bilinear", "cubic": "bicubic"}

@@ -10,7 +10,9 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.flexbuffer import read_map
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Tuple, Var
+from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
 from slipway.transform.graph.loop_invariants import looped
 
@@ -50,6 +52,8 @@ def if_(node: NodeView) -> Any:
     changed = [n for n in names if after[0][n] is not after[1][n]]
     for branch, held in zip(branches, after, strict=True):
         branch += [held[n] for n in changed]
+    count = len(node.operator.outputs)
+    unequal = {} if program.depth else _with_room(branches, count)
     kinds = [[v.type for v in branch] for branch in branches]
     if kinds[0] != kinds[1]:
         raise node.unsupported("its branches give different shapes")
@@ -58,9 +62,36 @@ def if_(node: NodeView) -> Any:
         condition = relay.reshape(condition, ())
     program.variables = after[0]
     results = _chosen(condition, *branches)
-    count = len(node.operator.outputs)
+    for i, (axis, sizes) in unequal.items():
+        dim = relay.Dim(f"found{program.found}", min(sizes), max(sizes))
+        program.found += 1
+        taken = relay.where(condition, *(const(np.int64(size)) for size in sizes))
+        results[i] = relay.sized(results[i], taken, dim, axis)
     program.variables.update(zip(changed, results[count:], strict=True))
     return results[:count]
+
+
+def _with_room(branches: list[list[Expr]], count: int) -> dict[int, tuple[int, list[int]]]:
+    """Pad results whose sizes differ along one axis to the larger; return the axis and the sizes.
+
+    They are told apart by a size that the condition decides.
+    """
+    unequal = {}
+    for i in range(count):
+        types = [branch[i].tensor_type for branch in branches]
+        one, other = (t.shape for t in types)
+        if types[0].dtype != types[1].dtype or len(one) != len(other):
+            continue
+        axes = [a for a, (m, n) in enumerate(zip(one, other, strict=True)) if m != n]
+        if len(axes) != 1 or any(map(is_open, (one[axes[0]], other[axes[0]]))):
+            continue
+        sizes = [int(shape[axes[0]]) for shape in (one, other)]
+        for branch, size in zip(branches, sizes, strict=True):
+            widths = [(0, 0)] * len(one)
+            widths[axes[0]] = (0, max(sizes) - size)
+            branch[i] = relay.nn.pad(branch[i], widths) if size < max(sizes) else branch[i]
+        unequal[i] = axes[0], sizes
+    return unequal
 
 
 def _chosen(condition: Expr, then: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:

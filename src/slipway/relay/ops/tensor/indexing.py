@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.relay.dims import smaller
 from slipway.relay.expr import Constant, Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.ops.build import (
@@ -298,6 +299,8 @@ def matrix_set_diag(
         raise BadArgument("align", f"is {align!r}; use RIGHT_LEFT, LEFT_RIGHT, ...")
     low, high = (int(k), int(k)) if np.ndim(k) == 0 else (int(v) for v in k)  # type: ignore[union-attr, arg-type]
     rows, columns = own.shape[-2:]
+    if is_open(rows) or is_open(columns):
+        return _with_open_diagonal(x, own, new, kind, low, high)
     if not -rows < low <= high < columns:
         raise BadArgument("k", f"is {k}, and the matrices are {rows} by {columns}")
     lengths = {d: min(rows + min(d, 0), columns - max(d, 0)) for d in range(low, high + 1)}
@@ -315,6 +318,23 @@ def matrix_set_diag(
     flat = np.where(inside, (high - number) * longest + position, 0)
     new = call("reshape", new, (*own.shape[:-2], -1))
     return where(inside, take(new, flat, own.rank - 2), x)
+
+
+def _with_open_diagonal(
+    x: Any, own: TensorType, new: Any, kind: TensorType, low: int, high: int
+) -> Any:
+    """Return matrices of open sizes with one diagonal replaced."""
+    rows, columns = own.shape[-2:]
+    if low != high:
+        raise BadArgument("k", f"is {low} to {high}: of matrices of open sizes, say one diagonal")
+    down = call("expand_dims", call("arange", 0, rows, 1, "int64"), 1)
+    across = call("arange", 0, columns, 1, "int64")
+    wanted = (*own.shape[:-2], smaller(rows + min(low, 0), columns - max(low, 0)))
+    if kind.shape != wanted:
+        raise BadArgument("diagonal", f"must have shape {wanted}, got {kind}")
+    spread = call("take", new, call("minimum", down, across), own.rank - 2)
+    number = call("subtract", across, down)
+    return call("where", call("equal", number, const(np.int64(low))), spread, x)
 
 
 def searchsorted(

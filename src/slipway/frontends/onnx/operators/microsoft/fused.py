@@ -34,7 +34,7 @@ def _activated(node: NodeView, value: Any, given: tuple[float, ...]) -> Any:
     if node.attr("activation") is None:
         return value
     function, usual = node.choice("activation", "", _ACTIVATIONS)
-    numbers: tuple[Any, ...] = (*given, *usual[len(given) :])
+    numbers: tuple[Any, ...] = (*given, *usual[len(given) :])[: len(usual)]
     if function is _line:
         numbers = tuple(node.like(v) for v in numbers)
     return function(value, *numbers)

@@ -1,0 +1,76 @@
+"""What onnxruntime does at the edges of attributes, where words leave room."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from graphs import helper, model
+
+from slipway import relay
+from slipway.relay.interpret import interpret
+
+X = np.random.default_rng(2).standard_normal((1, 2, 4, 5)).astype(np.float32)
+
+
+def check(node, weights, opset=17):
+    proto = model([node], {"x": ("float32", X.shape)}, ["y"], weights, opset)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    got = interpret(relay.frontend.from_onnx(proto)[0], x=X)
+    (want,) = session.run(None, {"x": X})
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("start", [-9, -6, -5, -1, 2, 9])
+@pytest.mark.parametrize("end", [-100, -7, -5, -4, 1])
+@pytest.mark.parametrize("step", [-1, -2])
+def test_a_slice_that_goes_backwards_from_before_the_data_begins_at_its_first_element(
+    start, end, step
+):
+    weights = {"s": [start], "e": [end], "a": [-1], "t": [step]}
+    node = helper.make_node("Slice", ["x", "s", "e", "a", "t"], ["y"])
+    check(node, {name: np.int64(value) for name, value in weights.items()})
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("scales", [(0.7, 0.6), (0.7, 1.4), (2.5, 0.3), (2.0, 1.3)])
+def test_resize_before_its_rounding_had_a_name(mode, scales):
+    node = helper.make_node("Resize", ["x", "s"], ["y"], mode=mode)
+    check(node, {"s": np.float32([1, 1, *scales])}, opset=10)
+
+
+@pytest.mark.parametrize("nearest", ["floor", "ceil", "round_prefer_floor"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric"])
+@pytest.mark.parametrize("scales", [(1.5, 0.6), (0.75, 1.4), (0.7, 1.2), (1.25, 2.2)])
+def test_a_resize_reads_the_element_on_which_a_coordinate_lies(nearest, coordinates, scales):
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode=nearest,
+        coordinate_transformation_mode=coordinates,
+    )  # fmt: skip
+    check(node, {"s": np.float32([1, 1, *scales])})
+
+
+@pytest.mark.parametrize("kind", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("opset", [7, 11, 17])
+def test_a_transposed_convolution_of_a_stated_size_is_cut_at_the_side_that_onnx_names(kind, opset):
+    weight = np.random.default_rng(3).standard_normal((2, 3, 3, 3)).astype(np.float32)
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["y"], auto_pad=kind, strides=[2, 1], dilations=[1, 2],
+        output_shape=[8, 6],
+    )  # fmt: skip
+    check(node, {"w": weight}, opset)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "pads"),
+    [
+        ((3, 2), (2, 3), (0, 0, 0, 0)),
+        ((2, 3), (3, 2), (1, 1, 0, 1)),
+        ((2, 2), (3, 3), (0, 1, 1, 1)),
+    ],
+)
+def test_a_norm_of_the_windows_that_ceil_mode_adds(p, kernel, strides, pads):
+    node = helper.make_node(
+        "LpPool", ["x"], ["y"], p=p, kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=1
+    )
+    check(node, {}, opset=18)
