@@ -115,6 +115,9 @@ class _Scores(Heap):
         return value < other
 
 
+_TOGETHER = 8  # selected boxes that a box is held against at once
+
+
 class _Selection:
     """The loops of a selection, and what they read and write."""
 
@@ -136,7 +139,9 @@ class _Selection:
         # selected box of a class.
         values = ib.allocate("float32", (self.total,), "values")
         places = ib.allocate("int32", (self.total,), "places")
-        self.chosen = [ib.allocate("float32", (self.total,), f"chosen{n}") for n in range(5)]
+        room = self.total + (_TOGETHER - 1)
+        self.chosen = [ib.allocate("float32", (room,), f"chosen{n}") for n in range(5)]
+        self.hits = ib.allocate("int32", (_TOGETHER,), "hits", scope="local")
         self.heap = _Scores(ib, True, values, places, lambda index: (index,))
 
     def statements(self) -> Any:
@@ -144,6 +149,9 @@ class _Selection:
         self.count[0] = te().const(0, "int64")
         with ib.for_range(0, self.room, "r") as r, ib.for_range(0, 3, "c") as c:
             self.rows[r, c] = te().const(-1, "int64")
+        with ib.for_range(0, self.total + (_TOGETHER - 1), "i") as i:
+            for values in self.chosen:
+                values[i] = te().const(0, "float32")
         with ib.for_range(0, self.batch, "b") as b, ib.for_range(0, self.classes, "k") as k:
             self.collect(b, k)
             self.first[0] = self.count[0]
@@ -172,7 +180,10 @@ class _Selection:
             heap.sift(hole, left[0], value, ib.let("place", heap.position(hole)))
 
     def take(self, b: Any, k: Any, box: Any) -> None:
-        """Select a box unless one of its class before it covers too much of it."""
+        """Select a box unless one of its class before it covers too much of it.
+
+        Some are looked at together, in a vector; then whether one of them does.
+        """
         ib, free, other, count = self.ib, self.free, self.other, self.count
         ends = [(self.boxes[b, box, axis], self.boxes[b, box, axis + 2]) for axis in (0, 1)]
         low = [ib.let("low", te().min(*pair)) for pair in ends]
@@ -181,15 +192,21 @@ class _Selection:
         known = ib.let("known", (count[0] - self.first[0]).astype("int32"))
         free[0] = te().const(True, "bool")
         other[0] = te().const(0, "int32")
+        zero, one = (te().const(n, "int32") for n in (0, 1))
         with ib.while_loop(te().all(other[0] < known, free[0])):
-            low0, low1, high0, high1, its_area = (values[other[0]] for values in self.chosen)
-            zero = te().const(0, "float32")
-            tall = te().max(te().min(high[0], high0) - te().max(low[0], low0), zero)
-            wide = te().max(te().min(high[1], high1) - te().max(low[1], low1), zero)
-            common = ib.let("common", tall * wide)
-            over = common / (area + its_area - common) > self.overlap[()]
-            free[0] = ops.logical_not(over)
-            other[0] = other[0] + 1
+            begin = ib.let("begin", other[0])
+            with ib.for_range(0, _TOGETHER, "lane", kind="vectorize") as lane:
+                low0, low1, high0, high1, its_area = (v[begin + lane] for v in self.chosen)
+                nothing = te().const(0, "float32")
+                tall = te().max(te().min(high[0], high0) - te().max(low[0], low0), nothing)
+                wide = te().max(te().min(high[1], high1) - te().max(low[1], low1), nothing)
+                common = ib.let("common", tall * wide)
+                over = common / (area + its_area - common) > self.overlap[()]
+                is_one = ops.bitwise_and(over, begin + lane < known)
+                self.hits[lane] = te().select(is_one, one, zero)
+            found = sum((self.hits[n] for n in range(1, _TOGETHER)), self.hits[0])
+            free[0] = ops.equal(found, zero)
+            other[0] = begin + _TOGETHER
         with ib.if_scope(free[0]):
             for values, value in zip(self.chosen, (*low, *high, area), strict=True):
                 values[known] = value
