@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from functools import reduce
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 from slipway import dtypes
 from slipway.ir import expr as E
@@ -44,10 +44,10 @@ def hoist_padding(func: PrimFunc) -> PrimFunc:
     if not any(_is_choice(n) for n in walk(func.body)):
         return func
     body = _visit(func.body)
-    return func if body is func.body else func.replace(body=body)  # type: ignore[no-any-return]
+    return func if body is func.body else func.replace(body=body)
 
 
-def _is_choice(node: Any) -> bool:
+def _is_choice(node: Any) -> TypeGuard[E.Call]:
     return isinstance(node, E.Call) and node.op == "if_then_else"
 
 
@@ -72,7 +72,7 @@ def _hoisted(loop: S.For) -> S.Stmt | None:
     if added is None or len(nodes) > _MOST_NODES:
         return None
     inner |= {id(node.var) for node in nodes if isinstance(node, E.Let)}
-    for choice in filter(_is_choice, nodes):
+    for choice in [node for node in nodes if _is_choice(node)]:
         condition, inside, outside = choice.args
         parts = conjuncts(condition)
         kept = [c for c in parts if not any(_changes(p, inner) for p in walk(c))]
