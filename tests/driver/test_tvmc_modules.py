@@ -12,8 +12,10 @@ from slipway.driver.tvmc.model import TVMCResult
 MODULES = {
     "autotuner": "tune_model", "common": "parse_shape_string", "compiler": "compile_model",
     "composite_target": "get_codegen_names", "fmtopt": "format_times", "frontends": "load_model",
-    "main": "main", "model": "TVMCModel", "result_utils": "get_top_results",
-    "runner": "run_module", "shape_parser": "parse_shape_string",
+    "main": "main", "model": "TVMCModel", "pass_config": "parse_configs",
+    "pass_list": "parse_pass_list_str", "registry": "generate_registry_args",
+    "result_utils": "get_top_results", "runner": "run_module",
+    "shape_parser": "parse_shape_string", "target": "target_from_cli",
     "tracker": "tracker_host_port_from_cli", "transform": "convert_graph_layout",
     "workspace_pools": "workspace_pools_recombobulate",
 }  # fmt: skip

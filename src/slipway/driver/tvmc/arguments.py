@@ -8,16 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway.driver.tvmc import micro
+from slipway.driver.tvmc.composite_target import get_codegen_names
 from slipway.driver.tvmc.config_options import read_config, words_of
 from slipway.driver.tvmc.model import TVMCException
+from slipway.driver.tvmc.registry import generate_registry_args
 from slipway.driver.tvmc.workspace_pools import generate_workspace_pools_args
 from slipway.relay import op_registry
 from slipway.relay.backend import Executor, Runtime
 
 DEVICES = ("cpu", "cuda", "cl", "opencl", "metal", "vulkan", "rocm")
-# Options of executors and runtimes: `--executor-aot-unpacked-api 1`.
-EXECUTOR = {kind: tuple(options) for kind, options in Executor.OPTIONS.items()}
-RUNTIME = {kind: tuple(options) for kind, options in Runtime.OPTIONS.items()}
 _PRECISIONS = ("float16", "bfloat16", "float32")
 # What TVM's auto_scheduler is told of a device: with --enable-autoscheduler alone, as there.
 _HARDWARE = (
@@ -26,7 +25,9 @@ _HARDWARE = (
 )  # fmt: skip
 _LAYOUT = re.compile(r"[NCHWDOIT][A-Zc0-9]*(:[A-Z][A-Za-z0-9]*)?")
 # Options of a kind of target: `--target-llvm-mcpu skylake`.
-OF_A_TARGET = re.compile(r"--target-([a-z]+)-([a-zA-Z_-]+)(?:=(.*))?")
+OF_A_TARGET = re.compile(
+    rf"--target-({'|'.join(get_codegen_names())}|[a-z_]+)-([a-zA-Z_-]+)(?:=(.*))?"
+)
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -108,12 +109,8 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--module-name", default="default", help="the name of functions in C")
     parser.add_argument("--print-pass-times", action="store_true", help="of this compilation")
     generate_workspace_pools_args(parser)
-    parser.add_argument("--executor", choices=tuple(EXECUTOR), default="graph")
-    parser.add_argument("--runtime", choices=tuple(RUNTIME), default="cpp")
-    for option, kinds in (("executor", EXECUTOR), ("runtime", RUNTIME)):
-        for kind, names in kinds.items():
-            for name in names:
-                parser.add_argument(f"--{option}-{kind}-{name}", default=None)
+    generate_registry_args(parser, Executor, "graph")
+    generate_registry_args(parser, Runtime, "cpp")
 
 
 def _run(parser: argparse.ArgumentParser) -> None:

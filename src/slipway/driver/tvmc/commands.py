@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from slipway.cli.run import read_arrays
 from slipway.deploy.tensors import largest_first
 from slipway.driver.tvmc import micro
-from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
-from slipway.driver.tvmc.compiler import compile_model, with_options
+from slipway.driver.tvmc.arguments import parsed, shapes_of, tracker_of
+from slipway.driver.tvmc.compiler import chosen_target, compile_model
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
 from slipway.driver.tvmc.models import load_model
+from slipway.driver.tvmc.registry import reconstruct_registry_entity
 from slipway.driver.tvmc.runner import run_module
 from slipway.driver.tvmc.transform import apply_graph_transforms
 from slipway.driver.tvmc.tuner import tune_model
 from slipway.driver.tvmc.workspace_pools import workspace_pools_recombobulate
 from slipway.errors import SlipwayError
 from slipway.relay.backend import Executor, Runtime
-from slipway.target import Target
 from slipway.version import VERSION
 
 
@@ -62,14 +62,14 @@ def _transforms(options: argparse.Namespace) -> dict[str, Any]:
 def _compile(options: argparse.Namespace) -> None:
     pools = None
     if any(getattr(options, name) for name in vars(options) if name.startswith("workspace_pools")):
-        text = with_options(options.target, options.target_options)
-        pools = workspace_pools_recombobulate(options, [Target(text, options.target_host)])
+        target, _ = chosen_target(options.target, options.target_host, options.target_options)
+        pools = workspace_pools_recombobulate(options, [target])
     package = compile_model(
         _load(options),
         options.target,
         opt_level=options.opt_level,
-        executor=Executor(options.executor, _chosen(options, "executor", EXECUTOR)),
-        runtime=Runtime(options.runtime, _chosen(options, "runtime", RUNTIME)),
+        executor=reconstruct_registry_entity(options, Executor),
+        runtime=reconstruct_registry_entity(options, Runtime),
         tuning_records=options.tuning_records,
         package_path=options.output,
         cross=options.cross_compiler or None,
@@ -86,25 +86,6 @@ def _compile(options: argparse.Namespace) -> None:
         **_transforms(options),
     )
     print(f"wrote {package.package_path}")
-
-
-def _chosen(
-    options: argparse.Namespace, option: str, kinds: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    """Return the options of an executor or a runtime that the line has."""
-    kind = getattr(options, option)
-    given = {}
-    for other, names in kinds.items():
-        for name in names:
-            value = getattr(options, f"{option}_{other}_{name}".replace("-", "_"))
-            if value is None:
-                continue
-            if other != kind:
-                raise TVMCException(f"--{option}-{other}-{name} is given, and --{option} is {kind}")
-            given[name] = {"1": True, "0": False, "true": True, "false": False}.get(
-                value.lower(), int(value) if value.isdigit() else value
-            )
-    return given
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -140,9 +121,10 @@ def _tune(options: argparse.Namespace) -> None:
         raise TVMCException(f"--tasks is {options.tasks!r}: all tasks are searched, give trials")
     model = _load(options)
     model = TVMCModel(apply_graph_transforms(model.mod, _transforms(options)), model.params)
+    target, _ = chosen_target(options.target, options.target_host, options.target_options)
     records = tune_model(
         model,
-        options.target,
+        target,
         tuning_records=options.output,
         prior_records=options.tuning_records,
         enable_autoscheduler=options.enable_autoscheduler,
@@ -150,7 +132,6 @@ def _tune(options: argparse.Namespace) -> None:
         hostname=host,
         port=port,
         trials=options.trials,
-        target_host=options.target_host,
         tuner=options.tuner,
         timeout=options.timeout,
         early_stopping=options.early_stopping,

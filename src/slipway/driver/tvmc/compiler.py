@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.compiler.accelerators.libraries import (
-    partition_for_arm_compute_lib,
-    partition_for_bnns,
-    partition_for_cmsisnn,
-    partition_for_dnnl,
-)
 from slipway.compiler.relay_build import build
+from slipway.driver.tvmc.composite_target import get_codegen_names as get_codegen_names
+from slipway.driver.tvmc.composite_target import partition_of
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
+from slipway.driver.tvmc.target import target_from_cli
 from slipway.driver.tvmc.transform import convert_graph_layout, convert_to_mixed_precision
 from slipway.errors import NotAvailableError, did_you_mean
-from slipway.ir.function import IRModule
 from slipway.ir.memory_pools import WorkspaceMemoryPools
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.relay.backend import Executor, Runtime
@@ -84,11 +80,10 @@ def compile_model(
                 f"dump_code names {name!r}, not one of {', '.join(DUMPS)}."
                 f"{did_you_mean(name, DUMPS)}"
             )
-    rest, libraries = _without_libraries(str(target))
-    chosen = Target(with_options(rest, additional_target_options), host=target_host)
+    chosen, libraries = chosen_target(target, target_host, additional_target_options)
     module = tvmc_model.mod
-    for partition in libraries:
-        module = partition(module, tvmc_model.params)
+    for library in libraries:
+        module = partition_of(library["name"])(module, tvmc_model.params)
     configs = dict(_config(text) for text in pass_context_configs or ())
     if tuning_records:
         configs["schedules.records"] = tuning_records
@@ -136,39 +131,16 @@ def compile_model(
     return TVMCPackage(str(path))
 
 
-# Targets of TVM that take parts of a model for a library, with what does so.
-_LIBRARIES: dict[str, Callable[..., IRModule]] = {
-    "bnns": partition_for_bnns,
-    "cmsis-nn": partition_for_cmsisnn,
-    "compute-library": partition_for_arm_compute_lib,
-    "dnnl": partition_for_dnnl,
-}
-
-
-def get_codegen_names() -> list[str]:
-    """Return the names of libraries that a target may begin with."""
-    return list(_LIBRARIES)
-
-
-def _without_libraries(target: str) -> tuple[str, list[Callable[..., IRModule]]]:
-    """Return the target without libraries before it, ``cmsis-nn,c``, and what they would take."""
-    found = []
-    while (first := target.partition(","))[1] and first[0].split():
-        partition = _LIBRARIES.get(first[0].split()[0])
-        if partition is None:
-            break
-        found.append(partition)
-        target = first[2].strip()
-    return target, found
-
-
-def with_options(target: str, options: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return a target's text with the options of its kind."""
-    kind = target.split()[0] if target.split() else ""
-    for of, values in (options or {}).items():
-        if of == kind:
-            target += "".join(f" -{name}={value}" for name, value in values.items())
-    return target
+def chosen_target(
+    target: str | Target,
+    target_host: str | None,
+    options: Mapping[str, Mapping[str, Any]] | None,
+) -> tuple[Target, list[dict[str, Any]]]:
+    """Return what a model is compiled for, and the libraries before it that take parts of it."""
+    if isinstance(target, Target) and not options:
+        return (Target(target, host=target_host) if target_host else target), []
+    chosen, libraries = target_from_cli(str(target), options)
+    return (Target(chosen, host=target_host) if target_host else chosen), libraries
 
 
 def _layouts(desired: str) -> dict[str, list[str]]:
