@@ -45,3 +45,8 @@ def test_names_with_colons_are_no_pictures(capsys):
     with console.err.capture() as taken, console.step("Reading a:key:b"):
         pass
     assert "a:key:b" in taken.get()
+
+
+def test_a_table_without_rows_is_not_shown(monkeypatch):
+    """A search that is interrupted before its first kernel has none."""
+    assert printed(monkeypatch, [], width=200) == ""

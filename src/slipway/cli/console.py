@@ -69,8 +69,10 @@ def table(
     title: str | None = None,
     text_columns: int = 1,
 ) -> None:
-    """Print a table; the columns after the first `text_columns` hold numbers: aligned right."""
+    """Print a table, if it has rows; columns after the first `text_columns` are aligned right."""
     rows = list(rows)
+    if not rows:
+        return
     lines = _lines(columns, rows, text_columns) if len(rows) > LONG else []
     if lines:
         out.print(*([f"[bold]{title}[/]"] if title else []), *lines, sep="\n")

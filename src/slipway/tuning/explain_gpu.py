@@ -112,6 +112,8 @@ class GpuExplanation:
         return text + "."
 
     def _traffic(self) -> str:
+        if not self.flops:
+            return f"It multiplies nothing, and reads and writes {self.bytes / 1024:,.1f} KB."
         rate = self.flops / 2 / self.bytes if self.bytes else 0.0
         return (
             f"Its {self.flops / 2e6:.3g} million multiply-adds read and write "
