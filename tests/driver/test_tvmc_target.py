@@ -52,6 +52,7 @@ def test_a_target_as_json_file_tag_and_object(tmp_path):
     file.write_text('{"kind": "llvm", "mcpu": "haswell"}')
     for text in (str(file), file.read_text(), "llvm -mcpu=haswell"):
         assert target_from_cli(text)[0].mcpu == "haswell"
+    assert target_from_cli(str(file), {"llvm": {"num-cores": 2}})[0].attrs["num-cores"] == 2
     assert target_from_cli("raspberry-pi/4b-aarch64")[0].arch == "aarch64"
 
 
@@ -64,6 +65,7 @@ def test_a_target_as_json_file_tag_and_object(tmp_path):
         ("llvm, dnnl", {}, "The last target needs to be a kind of target"),
         ("dnln, llvm", {}, "Did you mean 'dnnl'"),
         ("llvm,", {}, "names no target"),
+        ("[1]", {}, "JSON of a target is"),
         ("llvm mcpu=x", {}, "no option -name=value"),
         ("llvm", {"opencl": {"device": "mali"}}, "Passed --target-opencl-device but did not"),
     ],
@@ -89,7 +91,7 @@ def test_executors_and_runtimes_as_arguments():
     made = reconstruct_registry_entity(line, Executor)
     assert (made.name, made["interface-api"], made["unpacked-api"]) == ("aot", "c", 1)
     assert reconstruct_registry_entity(line, Runtime) is None
-    with pytest.raises(tvmc.TVMCException, match='Executor "woof" is not defined; there are'):
+    with pytest.raises(tvmc.TVMCException, match='Executor "woof" is not defined: there are'):
         reconstruct_registry_entity(parser.parse_args(["--executor=woof"]), Executor)
     line = parser.parse_args(["--executor=graph", "--executor-aot-unpacked-api=1"])
     with pytest.raises(tvmc.TVMCException, match="Passed --executor-aot-unpacked-api but did not"):

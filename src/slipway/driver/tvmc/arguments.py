@@ -12,14 +12,12 @@ from slipway.driver.tvmc.autotuner import TUNERS
 from slipway.driver.tvmc.composite_target import get_codegen_names
 from slipway.driver.tvmc.config_options import read_config, words_of
 from slipway.driver.tvmc.model import TVMCException
+from slipway.driver.tvmc.registry import generate_registry_args
 from slipway.driver.tvmc.workspace_pools import generate_workspace_pools_args
 from slipway.relay import op_registry
 from slipway.relay.backend import Executor, Runtime
 
 DEVICES = ("cpu", "cuda", "cl", "opencl", "metal", "vulkan", "rocm", "micro")
-# Options of executors and runtimes: `--executor-aot-unpacked-api 1`.
-EXECUTOR = {kind: tuple(options) for kind, options in Executor.OPTIONS.items()}
-RUNTIME = {kind: tuple(options) for kind, options in Runtime.OPTIONS.items()}
 _PRECISIONS = ("float16", "bfloat16", "float32")
 # What TVM's auto_scheduler is told of a device: with --enable-autoscheduler alone, as there.
 _HARDWARE = (
@@ -95,12 +93,8 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--module-name", default="default", help="the name of functions in C")
     parser.add_argument("--print-pass-times", action="store_true", help="of this compilation")
     generate_workspace_pools_args(parser)
-    parser.add_argument("--executor", choices=tuple(EXECUTOR), default="graph")
-    parser.add_argument("--runtime", choices=tuple(RUNTIME), default="cpp")
-    for option, kinds in (("executor", EXECUTOR), ("runtime", RUNTIME)):
-        for kind, names in kinds.items():
-            for name in names:
-                parser.add_argument(f"--{option}-{kind}-{name}", default=None)
+    generate_registry_args(parser, Executor, "graph")
+    generate_registry_args(parser, Runtime, "cpp")
 
 
 def _run(parser: argparse.ArgumentParser) -> None:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from slipway.cli.run import read_arrays
 from slipway.deploy.tensors import largest_first
 from slipway.driver.tvmc import micro
-from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, tracker_of
+from slipway.driver.tvmc.arguments import parsed, tracker_of
 from slipway.driver.tvmc.autotuner import tune_model
 from slipway.driver.tvmc.compiler import compile_model
 from slipway.driver.tvmc.frontends import load_model
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
+from slipway.driver.tvmc.registry import reconstruct_registry_entity
 from slipway.driver.tvmc.runner import run_module
 from slipway.driver.tvmc.shape_parser import parse_shape_string
 from slipway.driver.tvmc.target import target_from_cli
@@ -56,6 +57,11 @@ def _load(options: argparse.Namespace) -> TVMCModel:
     return load_model(options.FILE, options.model_format, shapes)
 
 
+def _target(options: argparse.Namespace) -> Target:
+    target, _ = target_from_cli(options.target, options.target_options)
+    return Target(target, host=options.target_host or target.host)
+
+
 _TRANSFORMS = (
     "desired_layout", "desired_layout_ops", "mixed_precision", "mixed_precision_ops",
     "mixed_precision_calculation_type", "mixed_precision_acc_type",
@@ -69,15 +75,13 @@ def _transforms(options: argparse.Namespace) -> dict[str, Any]:
 def _compile(options: argparse.Namespace) -> None:
     pools = None
     if any(getattr(options, name) for name in vars(options) if name.startswith("workspace_pools")):
-        target, _ = target_from_cli(options.target, options.target_options)
-        chosen = Target(target, host=options.target_host or target.host)
-        pools = workspace_pools_recombobulate(options, [chosen])
+        pools = workspace_pools_recombobulate(options, [_target(options)])
     package = compile_model(
         _load(options),
         options.target,
         opt_level=options.opt_level,
-        executor=Executor(options.executor, _chosen(options, "executor", EXECUTOR)),
-        runtime=Runtime(options.runtime, _chosen(options, "runtime", RUNTIME)),
+        executor=reconstruct_registry_entity(options, Executor),
+        runtime=reconstruct_registry_entity(options, Runtime),
         tuning_records=options.tuning_records,
         package_path=options.output,
         cross=options.cross_compiler or None,
@@ -94,25 +98,6 @@ def _compile(options: argparse.Namespace) -> None:
         **_transforms(options),
     )
     print(f"wrote {package.package_path}")
-
-
-def _chosen(
-    options: argparse.Namespace, option: str, kinds: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    """Return the options of an executor or a runtime that the line has."""
-    kind = getattr(options, option)
-    given = {}
-    for other, names in kinds.items():
-        for name in names:
-            value = getattr(options, f"{option}_{other}_{name}".replace("-", "_"))
-            if value is None:
-                continue
-            if other != kind:
-                raise TVMCException(f"--{option}-{other}-{name} is given, and --{option} is {kind}")
-            given[name] = {"1": True, "0": False, "true": True, "false": False}.get(
-                value.lower(), int(value) if value.isdigit() else value
-            )
-    return given
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -155,7 +140,7 @@ def _tune(options: argparse.Namespace) -> None:
     model = TVMCModel(apply_graph_transforms(model.mod, _transforms(options)), model.params)
     records = tune_model(
         model,
-        options.target,
+        _target(options),
         tuning_records=options.output,
         prior_records=options.tuning_records,
         enable_autoscheduler=options.enable_autoscheduler,
@@ -163,7 +148,6 @@ def _tune(options: argparse.Namespace) -> None:
         hostname=host,
         port=port or 9090,
         trials=options.trials,
-        target_host=options.target_host,
         tuner=options.tuner,
         timeout=options.timeout,
         early_stopping=options.early_stopping,

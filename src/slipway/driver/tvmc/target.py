@@ -115,15 +115,19 @@ def target_from_cli(
 
     `additional_target_options` are those of ``--target-llvm-mcpu`` and the like, by kind.
     """
-    text, extras = target, []
+    extras = []
     try:
         if Path(target).is_file():
-            return Target(json.loads(Path(target).read_text(encoding="utf-8"))), []
+            target = Path(target).read_text(encoding="utf-8")
         if is_inline_json(target):
-            return Target(json.loads(target)), []
+            found = json.loads(target)
+            if not isinstance(found, dict):
+                raise TVMCException(f'--target {target}: JSON of a target is {{"kind": "llvm"}}')
+            more = (additional_target_options or {}).get(str(found.get("kind")), {})
+            return Target({**found, **more}), []
         first = tokenize_target(target)[:1]
         if first and first[0] not in (*list_kinds(), *get_codegen_names()) and "," not in target:
-            return Target(text), []  # a tag, or what says itself why it is none
+            return Target(target), []  # a tag, or what says itself why it is none
     except ValueError as error:
         raise TVMCException(f"--target {target}: {error}") from error
     parsed = parse_target(target)

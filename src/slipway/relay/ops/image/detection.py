@@ -139,8 +139,8 @@ class _Selection:
         # selected box of a class.
         values = ib.allocate("float32", (self.total,), "values")
         places = ib.allocate("int32", (self.total,), "places")
-        room = self.total + (_TOGETHER - 1)
-        self.chosen = [ib.allocate("float32", (room,), f"chosen{n}") for n in range(5)]
+        size = self.total + (_TOGETHER - 1)
+        self.chosen = [ib.allocate("float32", (size,), f"chosen{n}") for n in range(5)]
         self.hits = ib.allocate("int32", (_TOGETHER,), "hits", scope="local")
         self.heap = _Scores(ib, True, values, places, lambda index: (index,))
 
