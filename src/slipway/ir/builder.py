@@ -78,8 +78,15 @@ class BufferVar:
     def __setitem__(
         self, index: PrimExprLike | tuple[PrimExprLike, ...], value: PrimExprLike
     ) -> None:
-        given = ops.cast(ops.as_expr(value, self.buffer.dtype), self.buffer.dtype)
-        self._builder.emit(S.BufferStore(self.buffer, given, self._indices(index)))
+        indices = self._indices(index)
+        lanes = max((i.lanes for i in indices), default=1)
+        given = ops.as_expr(value, self.buffer.dtype)
+        if lanes > 1:  # of a vector of elements each has its own value, or all have one
+            given = given if given.lanes > 1 else E.Broadcast(given, lanes)
+            given = ops.cast(given, dtypes.with_lanes(self.buffer.dtype, lanes))
+        else:
+            given = ops.cast(given, self.buffer.dtype)
+        self._builder.emit(S.BufferStore(self.buffer, given, indices))
 
 
 class IRBuilder:
