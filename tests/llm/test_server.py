@@ -24,7 +24,7 @@ class Echo:
         self.tokenizer = SimpleNamespace(
             pieces=lambda tokens: map(chr, tokens), decode=lambda tokens: "".join(map(chr, tokens))
         )
-        self.asked = []
+        self.wanted = []
         self.room = CONTEXT
         self.made = 0
         self.wait = threading.Event()
@@ -38,7 +38,7 @@ class Echo:
 
     def generate(self, tokens, most, how, seen=None):
         assert how.temperature >= 0
-        self.asked.append(how)
+        self.wanted.append(how)
         for number in range(most):
             self.wait.wait(20)
             self.made += 1
@@ -198,7 +198,7 @@ def test_each_prompt_has_its_answers(app, model):
     found = [(choice["index"], choice["text"]) for choice in answer["choices"]]
     assert (status, found) == (200, [(0, "bc"), (1, "bc"), (2, "lm"), (3, "lm")])
     assert answer["usage"] == {"prompt_tokens": 2, "completion_tokens": 8, "total_tokens": 10}
-    assert [how.seed for how in model.asked] == [7, 8, 7, 8]  # else both answers were the same
+    assert [how.seed for how in model.wanted] == [7, 8, 7, 8]  # else both answers were the same
     assert ask(app, "/v1/completions", {**request, "prompt": [[97], [98, 99]]})[0] == 200
 
 
@@ -250,7 +250,7 @@ def test_what_draws_are_told(app, model):
     more = {"presence_penalty": 0.5, "frequency_penalty": -1, "logit_bias": {"98": -100},
             "top_p": 0, "temperature": 2}  # fmt: skip
     assert ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 1, **more})[0] == 200
-    (how,) = model.asked
+    (how,) = model.wanted
     assert (how.presence, how.frequency, how.bias) == (0.5, -1, ((98, -100),))
     assert (how.top_k, how.top_p) == (1, 1)  # the fewest tokens that have any probability
 

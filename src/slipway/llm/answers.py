@@ -64,8 +64,8 @@ class AnswerRequest:
         for tokens in prompts:
             _fits(model, tokens)
         self.prompt_tokens = sum(map(len, prompts))
-        asked = (body.get(key) for key in ("max_completion_tokens", "max_tokens"))
-        most = next((value for value in asked if value is not None), MOST_TOKENS)
+        limits = (body.get(key) for key in ("max_completion_tokens", "max_tokens"))
+        most = next((value for value in limits if value is not None), MOST_TOKENS)
         self.most = _whole("max_tokens", most, 1)
         self.likely = _likely(body, self.is_chat)
         stop = body.get("stop") or []

@@ -100,7 +100,7 @@ class _Service:
             body = json.loads(raw)
             if not isinstance(body, dict):
                 return _refused("the body must be a JSON object")
-            asked = AnswerRequest(self.model, body, is_chat)
+            wanted = AnswerRequest(self.model, body, is_chat)
         except RecursionError:
             return _refused("the body is nested too deeply")
         except UnknownModelError as error:
@@ -110,20 +110,20 @@ class _Service:
         except ValueError as error:  # of bytes that are no text, too
             return _refused(f"the body is no JSON: {error}")
         made = _Form(is_chat, self.name)
-        if asked.streams:
-            events = _events(asked, made, self.busy)
+        if wanted.streams:
+            events = _events(wanted, made, self.busy)
             return StreamingResponse(events, media_type="text/event-stream")
         try:
             async with self.busy:
                 choices = []
-                for answer in asked.answers:
+                for answer in wanted.answers:
                     text, tokens, gone = await _whole_text(answer, request)
                     choices.append(made.choice(answer, text, tokens))
                     if gone:
                         break
         except SlipwayError as error:
             return _refused(str(error), 500)
-        return JSONResponse(made.whole(choices, asked))
+        return JSONResponse(made.whole(choices, wanted))
 
 
 async def _whole_text(answer: Answer, request: Request) -> tuple[str, list[Token], bool]:
@@ -140,13 +140,13 @@ async def _whole_text(answer: Answer, request: Request) -> tuple[str, list[Token
     return text, tokens, False
 
 
-async def _events(asked: AnswerRequest, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
+async def _events(wanted: AnswerRequest, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
     """Yield the events of a stream; the model is free again when the client goes away."""
     await busy.acquire()
     step: asyncio.Future[tuple[str, list[Token]] | None] | None = None
     try:
-        for answer in asked.answers:
-            if asked.is_chat:
+        for answer in wanted.answers:
+            if wanted.is_chat:
                 yield made.event(answer, {"role": "assistant", "content": ""})
             pieces = answer.pieces()
             while True:
@@ -155,10 +155,10 @@ async def _events(asked: AnswerRequest, made: _Form, busy: asyncio.Lock) -> Asyn
                 if piece is None:
                     break
                 text, tokens = piece
-                yield made.event(answer, {"content": text} if asked.is_chat else text, tokens)
-            yield made.event(answer, {} if asked.is_chat else "", reason=answer.reason)
-        if asked.counts:
-            yield made.usage(asked)
+                yield made.event(answer, {"content": text} if wanted.is_chat else text, tokens)
+            yield made.event(answer, {} if wanted.is_chat else "", reason=answer.reason)
+        if wanted.counts:
+            yield made.usage(wanted)
         yield "data: [DONE]\n\n"
     except SlipwayError as error:
         yield f"data: {json.dumps({'error': {'message': str(error)}})}\n\n"
@@ -177,10 +177,10 @@ class _Form:
         kind = "chatcmpl" if is_chat else "cmpl"
         self.head = {"id": f"{kind}-{uuid.uuid4().hex}", "created": int(time.time()), "model": name}
 
-    def whole(self, choices: list[dict[str, Any]], asked: AnswerRequest) -> dict[str, Any]:
+    def whole(self, choices: list[dict[str, Any]], wanted: AnswerRequest) -> dict[str, Any]:
         """Return all answers as one object."""
         kind = "chat.completion" if self.is_chat else "text_completion"
-        return {**self.head, "object": kind, "choices": choices, "usage": asked.usage()}
+        return {**self.head, "object": kind, "choices": choices, "usage": wanted.usage()}
 
     def choice(self, answer: Answer, text: str, tokens: list[Token]) -> dict[str, Any]:
         """Return one answer of several."""
@@ -215,9 +215,9 @@ class _Form:
         choice = {"index": answer.index, key: part, "logprobs": logprobs, "finish_reason": reason}
         return self._event(choices=[choice])
 
-    def usage(self, asked: AnswerRequest) -> str:
+    def usage(self, wanted: AnswerRequest) -> str:
         """Return the event that counts the tokens of a stream, its last."""
-        return self._event(choices=[], usage=asked.usage())
+        return self._event(choices=[], usage=wanted.usage())
 
     def _event(self, **parts: Any) -> str:
         kind = "chat.completion.chunk" if self.is_chat else "text_completion"
