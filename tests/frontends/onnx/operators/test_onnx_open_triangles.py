@@ -51,3 +51,18 @@ def test_a_sum_over_no_elements_beside_an_open_size():
         "last": np.int64([-1]),
     }  # fmt: skip
     check(nodes, weights, (relay.Dim("n", 1, 4), relay.Dim("t", 3, 12)), [(1, 3), (4, 12), (2, 5)])
+
+
+@pytest.mark.parametrize("start", [-1, -3, -20])
+@pytest.mark.parametrize("end", [-(2**31), -6, 0])
+@pytest.mark.parametrize("step", [-1, -2])
+def test_a_slice_that_goes_backwards_from_before_a_short_axis(start, end, step):
+    nodes = [
+        node("Slice", ["x", "s", "e", "a", "t"], ["part"]),
+        node("Concat", ["part", "x"], ["y"], axis=1),
+    ]
+    weights = {"s": [start], "e": [end], "a": [1], "t": [step]}
+    dims = (relay.Dim("n", 1, 4), relay.Dim("m", 1, 9))
+    check(
+        nodes, {k: np.int64(v) for k, v in weights.items()}, dims, [(1, 1), (4, 9), (2, 2), (3, 5)]
+    )

@@ -12,7 +12,7 @@ from slipway.frontends.found_positions import distinct, slices_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import Counted
 from slipway.frontends.ranks import first_ranked
-from slipway.relay.dims import is_open
+from slipway.relay.dims import is_open, larger, lower_bound
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
@@ -44,7 +44,9 @@ def _backwards(node: NodeView, start: Any, axis: int) -> Any:
     """
     shape = node.type().shape
     extent = shape[axis] if -len(shape) <= axis < len(shape) else 0
-    return start if is_open(start) or is_open(extent) else max(start, -extent)
+    if is_open(start) or start >= 0 or lower_bound(extent) >= -start:
+        return start
+    return larger(extent + start, 0) if is_open(extent) else max(start, -extent)
 
 
 @converter("Gather")
