@@ -124,7 +124,7 @@ class _Selection:
     def __init__(self, rows_type: TensorType, ins: list[Any], outs: list[Any]) -> None:
         self.ib = ib = builder.create()
         self.batch, self.classes, total = (size_of(d) for d in ins[1].shape)
-        self.total = total.formula if isinstance(total, SymbolDim) else total
+        self.total: Any = total.formula if isinstance(total, SymbolDim) else total
         room = rows_type.shape[0]
         self.room = room
         formula = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
