@@ -280,17 +280,17 @@ def depth_and_space(r):
 def boxes(r):
     """Non-maximum suppression of boxes around random centres."""
     count, classes = r.choice((40, 60, 300, 700, 1000, 2500)), r.choice((1, 1, 3, 20, 80))
-    most, least = r.choice((10, 50, 100, 300)), r.choice((0.1, 0.4, 0.7))
+    most, lowest = r.choice((10, 50, 100, 300)), r.choice((0.1, 0.4, 0.7))
 
     def build(g):
         corner = g("Mul", g("Sigmoid", g.input(1, count, 2)), g.scalar(100))
         size = g("Mul", g("Sigmoid", g.input(1, count, 2)), g.scalar(20))
         box = g("Concat", corner, g("Add", corner, size), axis=-1)
         scores = g("Sigmoid", g.input(1, classes, count))
-        limits = (g.constant(np.int64(most)), g.scalar(0.5), g.scalar(least))
+        limits = (g.constant(np.int64(most)), g.scalar(0.5), g.scalar(lowest))
         return g("NonMaxSuppression", box, scores, *limits)
 
-    return said("nms", count, classes, most, least), build
+    return said("nms", count, classes, most, lowest), build
 
 
 MAKERS = (

@@ -4,7 +4,7 @@
     for each byte of the keys but those that all have the same:
         starts[b] = how many have a lesser byte
         for i in range(length):             # in the order of the bytes before
-            to[starts[byte]++] = key and place i
+            to[starts[byte]++] = key and position i
 
 What has the same byte stays in its order, so that equal elements do.
 """
@@ -101,7 +101,7 @@ class _Bytes:
             inner = ops.floormod(row, self.inside)
             # Twice a row: from one half to the other.
             self.keys = ib.allocate(self.kind, (2 * self.length,), "keys")
-            self.places = ib.allocate("int32", (2 * self.length,), "places")
+            self.positions = ib.allocate("int32", (2 * self.length,), "positions")
             self.counts = ib.allocate("int32", (self.bytes * _VALUES,), "counts")
             self.half = ib.allocate("int32", (1,), "half", scope="local")
             self.total = ib.allocate("int32", (1,), "total", scope="local")
@@ -131,13 +131,13 @@ class _Bytes:
             signed = key_of(self.x[outer, i, inner], self.rises)
             key = ib.let("key", calls.reinterpret(self.kind, ops.bitwise_xor(signed, lowest)))
             self.keys[i] = key
-            self.places[i] = i
+            self.positions[i] = i
             for number in range(self.bytes):
                 at = ib.let("at", self.byte(key, number))
                 self.counts[at] = self.counts[at] + 1
 
     def move(self, number: int) -> None:
-        """Bring keys and places to the other half, in the order of one byte."""
+        """Bring keys and positions to the other half, in the order of one byte."""
         ib, length = self.ib, self.length
         self.total[0] = ops.const(0, "int32")
         begin = ib.let("begin", self.half[0])
@@ -152,15 +152,15 @@ class _Bytes:
             to = ib.let("to", self.counts[at])
             self.counts[at] = to + 1
             self.keys[to] = key
-            self.places[to] = self.places[begin + i]
+            self.positions[to] = self.positions[begin + i]
         self.half[0] = other
 
     def write(self, outer: Any, inner: Any) -> None:
-        ib, (values, places) = self.ib, self.results
+        ib, (values, positions) = self.ib, self.results
         with ib.for_range(0, self.count, "i") as i:
-            place = ib.let("place", self.places[self.half[0] + i])
-            values[outer, i, inner] = self.x[outer, place, inner]
-            places[outer, i, inner] = ops.cast(place, places.dtype)
+            position = ib.let("position", self.positions[self.half[0] + i])
+            values[outer, i, inner] = self.x[outer, position, inner]
+            positions[outer, i, inner] = ops.cast(position, positions.dtype)
 
 
 @register_strategy(

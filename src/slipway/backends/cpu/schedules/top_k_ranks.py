@@ -4,7 +4,7 @@
         for j in range(length):
             ranks[i : i + tile] += keys[j] < keys[i : i + tile]     # or <=, of what stands in front
     for i in range(length):
-        values[ranks[i]], places[ranks[i]] = x[i], i                # where ranks[i] < k
+        values[ranks[i]], positions[ranks[i]] = x[i], i                # where ranks[i] < k
 
 That is a square of steps, and not one of them is a branch: up to some hundred elements it is faster
 than whatever compares fewer of them.
@@ -118,9 +118,9 @@ class _Ranks:
         return ib.get()
 
     def place(self, outer: Any, inner: Any, i: Any, rank: Any) -> None:
-        values, places = self.results
+        values, positions = self.results
         values[outer, rank, inner] = self.x[outer, i, inner]
-        places[outer, rank, inner] = ops.cast(i, places.dtype)
+        positions[outer, rank, inner] = ops.cast(i, positions.dtype)
 
     def write_keys(self, keys: Any, element: Any) -> None:
         """Write the keys of a row; what fills the last vector comes before nothing."""
@@ -142,14 +142,14 @@ class _Ranks:
         """Count the ranks of a row, `vectors` of them at a time and then what is left."""
         ib, (lanes, vectors) = self.ib, (self.knobs.lanes, self.knobs.vectors)
         blocks = self.padded // lanes
-        whole, rest = divmod(blocks, vectors)
+        whole, remainder = divmod(blocks, vectors)
         if whole:
             with ib.for_range(0, whole, "tile") as tile:
                 self.count_tile(keys, ranks, ops.as_expr(tile * (vectors * lanes)), vectors)
-        if rest:
+        if remainder:
             with ib.new_scope():
                 first = ops.const(whole * vectors * lanes, "int32")
-                self.count_tile(keys, ranks, first, rest)
+                self.count_tile(keys, ranks, first, remainder)
 
     def count_tile(self, keys: Any, ranks: Any, first: Any, vectors: int) -> None:
         """Count the ranks of `vectors` vectors from `first` on."""
@@ -158,7 +158,7 @@ class _Ranks:
         sums = [ib.allocate(self.kind, (lanes,), f"sum{v}", scope="local") for v in range(vectors)]
 
         def step(j: Any, here: int) -> None:
-            """Count key j, of vector `here` of the tile, or of what is before it or behind."""
+            """Count key j, of vector `here` of the tile, or of what is before it or after."""
             key = ib.let("key", keys[j])
             for v in range(vectors):
                 with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
@@ -183,8 +183,8 @@ class _Ranks:
                 at = ops.as_expr(first + (v * lanes) + j)
                 with ib.if_scope(at < self.length) if self.padded > self.length else ib.new_scope():
                     step(at, v)
-        behind = ops.minimum(first + vectors * lanes, self.length)
-        with ib.for_range(behind, self.length, "j") as j:
+        after = ops.minimum(first + vectors * lanes, self.length)
+        with ib.for_range(after, self.length, "j") as j:
             step(j, vectors)
         for v in range(vectors):
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:

@@ -108,7 +108,7 @@ def _select_compute(
 class _Scores(Heap):
     """A heap of numbers above the least score, the largest on top, of equal ones the first.
 
-    No NaN is above it.  Places are counted from the end, so that the first has the largest.
+    No NaN is above it.  Positions are counted from the end, so that the first has the largest.
     """
 
     def before(self, value: Any, other: Any) -> Any:
@@ -124,12 +124,12 @@ class _Selection:
     def __init__(self, rows_type: TensorType, ins: list[Any], outs: list[Any]) -> None:
         self.ib = ib = builder.create()
         self.batch, self.classes, total = (size_of(d) for d in ins[1].shape)
-        self.total = total.formula if isinstance(total, SymbolDim) else total
+        self.total: Any = total.formula if isinstance(total, SymbolDim) else total
         room = rows_type.shape[0]
         self.room = room
         formula = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
         self.space = formula.astype("int64")
-        self.boxes, self.scores, self.most, self.overlap, self.least = map(ib.buffer_ptr, ins)
+        self.boxes, self.scores, self.most, self.overlap, self.minimum = map(ib.buffer_ptr, ins)
         self.rows, self.count = map(ib.buffer_ptr, outs)
         self.free = ib.allocate("bool", (1,), "free", scope="local")
         self.first = ib.allocate("int64", (1,), "first", scope="local")
@@ -138,11 +138,11 @@ class _Selection:
         # What is above the least score, and the low corner, the high one and the area of each
         # selected box of a class.
         values = ib.allocate("float32", (self.total,), "values")
-        places = ib.allocate("int32", (self.total,), "places")
+        positions = ib.allocate("int32", (self.total,), "positions")
         size = self.total + (_TOGETHER - 1)
         self.chosen = [ib.allocate("float32", (size,), f"chosen{n}") for n in range(5)]
         self.hits = ib.allocate("int32", (_TOGETHER,), "hits", scope="local")
-        self.heap = _Scores(ib, True, values, places, lambda index: (index,))
+        self.heap = _Scores(ib, True, values, positions, lambda index: (index,))
 
     def statements(self) -> Any:
         ib = self.ib
@@ -161,7 +161,7 @@ class _Selection:
                 self.left[0] = self.left[0] - 1
                 last = ib.let("last", self.left[0])
                 value = ib.let("value", self.heap.value(last))
-                self.heap.sift(0, last, value, ib.let("place", self.heap.position(last)))
+                self.heap.sift(0, last, value, ib.let("position", self.heap.position(last)))
                 self.take(b, k, box)
         return ib.get()
 
@@ -172,12 +172,12 @@ class _Selection:
         with ib.for_range(0, self.total, "i") as i:
             score = ib.let("score", self.scores[b, k, i])
             heap.put(left[0], score, self.total - 1 - i)
-            left[0] = left[0] + (score > self.least[()]).astype("int32")
+            left[0] = left[0] + (score > self.minimum[()]).astype("int32")
         half = ib.let("half", left[0] // 2)
         with ib.for_range(0, half, "i") as i:
             hole = ib.let("parent", half - 1 - i)
             value = ib.let("value", heap.value(hole))
-            heap.sift(hole, left[0], value, ib.let("place", heap.position(hole)))
+            heap.sift(hole, left[0], value, ib.let("position", heap.position(hole)))
 
     def take(self, b: Any, k: Any, box: Any) -> None:
         """Select a box unless one of its class before it covers too much of it.
