@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 _WORTH_THREADS = 1 << 20  # bytes
 
 
-Place = tuple[int, int, tuple[int, ...], str]  # first byte, bytes, shape, dtype
+Position = tuple[int, int, tuple[int, ...], str]  # first byte, bytes, shape, dtype
 
 
 class ParamStore:
     """Copies of named arrays, one after the other.
 
     One block, not one for each array: a large block gets huge pages, which is worth 6% of the time
-    of ResNet-50.  Attributes: `block`, all their bytes; `places`, where in it each one lies.
+    of ResNet-50.  Attributes: `block`, all their bytes; `positions`, where in it each one lies.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         sources = {name: _as_array(value) for name, value in values.items()}
-        self.places: dict[str, Place] = {}
+        self.positions: dict[str, Position] = {}
         at = 0
         for name, source in sources.items():
             dtype = dtypes.canonical(source.dtype)
             size = source.size * dtypes.bytes_of(dtype)
-            self.places[name] = (at, size, source.shape, dtype)
+            self.positions[name] = (at, size, source.shape, dtype)
             at += -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         self.block = aligned_bytes(at)
         pairs = [(self._bytes(name), source) for name, source in sources.items()]
         _copy(pairs, min(4, os.cpu_count() or 1) if at >= _WORTH_THREADS else 1)
 
     def _bytes(self, name: str) -> npt.NDArray[np.uint8]:
-        start, size, _, _ = self.places[name]
+        start, size, _, _ = self.positions[name]
         return self.block[start : start + size]
 
     @cached_property
@@ -59,7 +59,7 @@ class ParamStore:
         """The copies by name."""
         return {
             name: array_over(self._bytes(name), shape, dtype)
-            for name, (_, _, shape, dtype) in self.places.items()
+            for name, (_, _, shape, dtype) in self.positions.items()
         }
 
 

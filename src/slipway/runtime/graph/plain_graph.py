@@ -75,7 +75,7 @@ class PlainGraph:
         kept.append(params)
         self._keep(params, keep)
         for number, name in enumerate(self.names):
-            if name in params.places:
+            if name in params.positions:
                 self._share(number, params, name, keep)
         call, own = self._function("run")
         self._nothing = _Any()
@@ -132,7 +132,7 @@ class PlainGraph:
         self._check(self._lib.slw_tensor_view(ctypes.byref(whole), None, ctypes.byref(keep)))
 
     def _share(self, number: int, params: ParamStore, name: str, keep: ctypes.c_void_p) -> None:
-        start, _, shape, dtype = params.places[name]
+        start, _, shape, dtype = params.positions[name]
         extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
         values = _tensor(params.block.ctypes.data + start, extents, dtype, len(shape))
         share = self._lib.slw_graph_module_share_param
