@@ -110,19 +110,19 @@ def test_models_say_what_they_expect(task):
 
 def test_a_model_of_a_scripts_own_orders_candidates(task):
     class Shortest(auto_scheduler.cost_model.PythonBasedModel):
-        asked = told = 0
+        predicted = told = 0
 
         def update(self, inputs, results):
             self.told += len(inputs)
 
         def predict(self, search_task, states):
-            self.asked += len(states)
+            self.predicted += len(states)
             return [-len(state.transform_steps) for state in states]
 
     model = Shortest()
     policy = auto_scheduler.SketchPolicy(task, model)
     policy.run(auto_scheduler.TuningOptions(3, verbose=0))
-    assert model.asked >= 3
+    assert model.predicted >= 3
     assert model.told >= 3
 
     class Short(Shortest):

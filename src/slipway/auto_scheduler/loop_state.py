@@ -132,12 +132,12 @@ class State:
     def _take_over(self, older: State) -> None:
         """Know the operations and loops of a state of the same steps as one's own."""
         mine, other = older._replay, self._replay
-        places = {id(stage): n for n, stage in enumerate(mine.stages)}
+        positions = {id(stage): n for n, stage in enumerate(mine.stages)}
         # Operations that cache reads and writes replaced are those of their stages, too.
         found: dict[Any, Any] = {
-            op: other.stages[places[id(stage)]].op
+            op: other.stages[positions[id(stage)]].op
             for op, stage in mine.schedule.stage_map.items()
-            if id(stage) in places
+            if id(stage) in positions
         }
         for axes, others in zip(mine.axes, other.axes, strict=True):
             found.update(zip(axes, others, strict=True))
