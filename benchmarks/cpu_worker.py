@@ -57,7 +57,8 @@ def describe(path):
 
     model = onnx.load(path, load_external_data=False)
     weights = {w.name for w in model.graph.initializer}
-    kinds = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}
+    kinds = {1: "float32", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "int64", 9: "bool"}
+    kinds |= {10: "float16", 11: "float64"}
     return [
         (
             i.name,

@@ -2,6 +2,7 @@
 
     python -m benchmarks sweep [--only conv int8_grouped] [--again] [--budget 600]
     python -m benchmarks sweep --table        # write docs/performance_operators.md from the figures
+    python -m benchmarks sweep --random 7 --count 300     # cases that no list has, drawn by a seed
 
 Figures are kept in the cache, case by case, so that a sweep can be stopped and taken up again;
 `--again` measures the chosen cases anew.  One thread is measured in processor time, which a busy
@@ -24,6 +25,7 @@ import onnx
 
 from benchmarks._operator_models import make_model
 from benchmarks._sweep_cases import CASES
+from benchmarks._sweep_random import cases as random_cases
 from benchmarks.cpu import Worker, difference
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance_operators.md"
@@ -107,11 +109,11 @@ def figures_file():
     return cache_dir() / "sweep.jsonl"
 
 
-def read(file):
+def read(file, cases):
     """Return {(case, threads): rows}, the last figure of each."""
     lines = file.read_text().splitlines() if file.is_file() else []
     entries = [json.loads(line) for line in lines]
-    return {(e["case"], e["threads"]): e["rows"] for e in entries if e["case"] in CASES}
+    return {(e["case"], e["threads"]): e["rows"] for e in entries if e["case"] in cases}
 
 
 def line_of(name, rows):
@@ -184,13 +186,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.005, help="of each round and engine")
     parser.add_argument("--table", action="store_true", help="write the page, measure nothing")
     parser.add_argument("--part", default=PART, help="of the page that --table writes")
+    parser.add_argument("--random", type=int, metavar="SEED", help="draw the cases by this seed")
+    parser.add_argument("--count", type=int, default=300, help="of the cases of --random")
     arguments = parser.parse_args()
+    drawn = arguments.random is not None
+    cases = random_cases(arguments.random, arguments.count) if drawn else CASES
     file = figures_file()
-    found = read(file)
+    found = read(file, cases)
     if arguments.table:
         write_page(found, arguments.part)
         return 0
-    names = [n for n in CASES if not arguments.only or any(n.startswith(p) for p in arguments.only)]
+    names = [n for n in cases if not arguments.only or any(n.startswith(p) for p in arguments.only)]
     if arguments.behind is not None:
         known = {n: ratio_of(rows) for (n, t), rows in found.items() if t == arguments.threads}
         names = [n for n in names if (known.get(n) or 0) > arguments.behind]
@@ -204,7 +210,7 @@ def main():
                 if time.monotonic() > stop:
                     break
                 path = Path(folder) / "model.onnx"
-                onnx.save(make_model(CASES[name]), path)
+                onnx.save(make_model(cases[name]), path)
                 engines = sets[engines_of(name)]
                 rows = engines.measure(path, arguments.rounds, arguments.seconds)
                 entry = {"case": name, "threads": arguments.threads, "rows": rows}

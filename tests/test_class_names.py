@@ -23,7 +23,7 @@ SHARED = {
         (
             "ApplyHistoryBest", "LocalBuilder", "LocalRunner", "LoggedTask",
             "MeasureInput", "MeasureResult", "RPCRunner", "CostModel", "RandomModel", "XGBModel",
-            "TaskScheduler",
+            "TaskScheduler", "BuildResult", "MeasureCallback",
         ),
         "of classic tuners",
     ),

@@ -6,6 +6,7 @@ python tools/classic_tests.py CHECKOUT [CHECKOUT ...] [--area NAME ...] [--only 
 A checkout is a copy of TVM's sources of some release.  Each test file has a process of its own and
 each test a limit of time; where the process dies, the test it was in has failed and the rest runs
 in another one.  Tests of TVM's internals, named in tools/classic_internals.py, are counted apart.
+Tests of several targets are of the processor, or of what $TVM_TEST_TARGETS names ("opencl;vulkan").
 `--json` keeps the outcomes, `--write` puts the counts into docs/classic_scripts.md.
 """
 
@@ -71,6 +72,7 @@ def run_file(checkout: Path, file: Path, limit_s: float) -> tuple[list[str], dic
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(checkout / "tests" / "python"),
                                            os.environ.get("PYTHONPATH", "")]),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "TVM_TEST_TARGETS": os.environ.get("TVM_TEST_TARGETS", "llvm"),
             "MPLBACKEND": "Agg", "HOME": folder, "TVM_HOME": str(checkout),
             "SLIPWAY_CACHE": str(cache_dir()),
         }  # fmt: skip

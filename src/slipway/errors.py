@@ -244,6 +244,10 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Return why something failed: of a system's error without its number and the file's name."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no text in UTF-8, from byte {error.start} on"
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 

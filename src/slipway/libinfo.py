@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slipway.toolchain import native
+from slipway.toolchain.runtime_library import CRT
 
 
 def find_include_path() -> list[str]:
@@ -12,12 +13,12 @@ def find_include_path() -> list[str]:
 
 def find_crt_include_path() -> list[str]:
     """Return the folder of the C runtime: its headers in ``include``, its sources in ``src``."""
-    return [str(native.CRT)]
+    return [str(CRT)]
 
 
 def find_cmake_path() -> list[str]:
     """Return the folder of ``slipway-config.cmake``, for CMake's ``slipway_DIR``."""
-    return [str(native.CRT / "cmake")]
+    return [str(CRT / "cmake")]
 
 
 def find_lib_path() -> list[str]:
@@ -36,9 +37,9 @@ def find_rpc_server(triple: str) -> str:
 
 def find_js_path() -> list[str]:
     """Return the folder of the JavaScript module: ``slipway.mjs``, its types, ``package.json``."""
-    return [str(native.CRT.parent / "web")]
+    return [str(CRT.parent / "web")]
 
 
 def find_rust_path() -> list[str]:
     """Return the folder of the Rust crate ``slipway-rt``."""
-    return [str(native.CRT.parent / "rust")]
+    return [str(CRT.parent / "rust")]

@@ -278,6 +278,24 @@ def test_a_kernel_takes_the_cheapest_knobs_of_several():
     assert len(taken) > 1
 
 
+def test_knobs_that_serve_the_whole_range_have_no_versions():
+    """The cut ranges would have the same tiles, each with a kernel of its own."""
+    data = relay.var("x", shape=(Dim("n", 1, 2), 8, Dim("h", 2, 16), Dim("w", 2, 16), 16))
+    weights = relay.var("kernel", shape=(4, 6, 6, 8, 16, 16))
+    target = compile_target("llvm -mcpu=znver4", None)
+    function = kernel(relay.op.nn.contrib_conv2d_winograd_nchwc(data, weights, 1, "NCHW16c"))
+    table = sized_knobs(function, target)
+    seen = []
+
+    def lowered(part, made):
+        seen.append(made.choice.knobs)
+        return lower_kernel("f", part, target)
+
+    in_versions(function, target, lowered)
+    assert seen == [entry.knobs for entry in table]
+    assert len(seen) == 1
+
+
 def test_an_image_of_few_tiles_is_one_block():
     """Cores share its channels; in blocks of a row of tiles each row would be padded for itself."""
     n, h, w = Dim("n", 1, 2), Dim("h", 2, 16), Dim("w", 2, 16)

@@ -9,11 +9,11 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.choices import record_of
+from slipway.backends.choices import RecordsError, record_of
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Knobs, Problem, applicable, registered, strategies
 from slipway.compiler.kernels import kernel_key
-from slipway.errors import ScheduleError
+from slipway.errors import FileError, ScheduleError
 from slipway.relay import op_registry
 from slipway.target import Target
 from slipway.tuning.space import candidate_of
@@ -153,6 +153,23 @@ def test_a_record_counts_for_its_problem_alone(tmp_path):
         assert kernel_key(dense(), LLVM) != first
 
 
+def test_the_best_trial_of_a_log_counts_that_was_verified(tmp_path):
+    made = [
+        record_of(choice_of(dense(), **{"schedules.force": {"nn.dense": {"rows": rows}}}))
+        for rows in (1, 2, 3)
+    ]
+    scores = [(0.9, True), (0.5, False), (1.4, True)]  # the fastest was wrong, the last one slow
+    trials = [
+        {**record, "result": [[1.0], 0, 1.0, 1.0], "score": score, "verified": verified}
+        for record, (score, verified) in zip(made, scores, strict=True)
+    ]
+    path = tmp_path / "log.json"
+    path.write_text("".join(json.dumps(trial) + "\n" for trial in trials))
+    assert choice_of(dense(), **{"schedules.records": str(path)}).knobs.rows == 1
+    path.write_text(path.read_text() + json.dumps(made[1]) + "\n")  # a choice, not a trial
+    assert choice_of(dense(), **{"schedules.records": str(path)}).knobs.rows == 2
+
+
 def test_a_record_may_have_the_name_that_a_strategy_had_before(tmp_path):
     for op, name in (("conv2d", "conv_pairs"), ("dense", "dense_pairs")):
         made = candidate_of(f"{name}.squares", {"rows": 2})
@@ -256,3 +273,22 @@ def test_knobs_are_plain_values(target):
             assert (strategy.default is None) == (strategy.space is None), strategy.name
     assert str(Knobs()) == ""
     assert Problem("a", None, (), (), Target(target)).reads_memory(0)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[1]", "it is no object"),
+        ('{"op": "nn.dense"}', "it has no 'attrs'"),
+        ('{"input": [], "config": {}, "result": []}', "it is one of autotvm, .*apply_history_best"),
+        ('{"i": [], "r": [], "v": "v0.6"}', "it is one of auto_scheduler, .*ApplyHistoryBest"),
+        ("[" * 100_000, "it is nested too deep"),
+        (b"\xff\xfe", "it is no text in UTF-8, from byte 0 on"),
+    ],
+)
+def test_a_file_of_something_else_says_what_it_holds(tmp_path, line, reason):
+    path = tmp_path / "records.json"
+    path.write_bytes(line if isinstance(line, bytes) else line.encode())
+    with pytest.raises(RecordsError, match=reason) as caught:
+        choice_of(dense(), **{"schedules.records": str(path)})
+    assert isinstance(caught.value, FileError)  # the command line's code for unreadable files

@@ -179,5 +179,30 @@ def test_what_is_no_number_passes_no_gate():
     assert quality.cosine == 0
     found = Validation(outputs=[quality]).to_dict()["outputs"][0]
     assert (found["sqnr_db"], found["largest_error"]) == ("-inf", "inf")
+    both = OutputQuality("z")  # the same on both sides, which shows nothing
+    both.add(np.array([np.nan, np.inf]), np.array([np.nan, np.inf]))
+    assert np.isnan(both.sqnr_db)
+    assert np.isnan(both.cosine)
+    found = Validation(outputs=[both]).to_dict()["outputs"][0]
+    assert (found["sqnr_db"], found["cosine"], found["not_finite"]) == ("nan", "nan", 2)
     scores = np.array([[np.nan, 1.0], [0.0, 1.0]], "float32")
     assert classes_of(scores, 2, 2) == [-1, 1]
+
+
+def test_values_that_are_no_numbers_on_both_sides_are_told(tmp_path):
+    root = helper.make_node("Sqrt", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4]) for n in "xy")
+    model = helper.make_model(
+        helper.make_graph([root], "g", [x], [y]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
+    )  # fmt: skip
+    save(model, tmp_path / "root.onnx")
+    command = ("validate", tmp_path / "root.onnx", "--dataset", tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", x=np.full((3, 4), -1, "float32"))
+    found = run(*command, "--min-sqnr", "10")
+    assert found.exit_code == 4
+    assert "y: 12 of 12 values are NaN or infinite in both" in found.stdout
+    np.savez(tmp_path / "x.npz", x=np.float32([[-1, 4, 9, 16], [1, 2, 3, 4]]))
+    found = run(*command, "--min-sqnr", "10")
+    assert found.exit_code == 0
+    assert "y: 1 of 8 values are" in found.stdout

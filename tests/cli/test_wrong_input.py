@@ -61,6 +61,7 @@ explain DIGITS --target nope
 explain DIGITS --tuning-records missing
 explain DIGITS --tuning-records text.txt
 explain DIGITS --database text.txt
+explain DIGITS --database missing/trials.sqlite
 explain DIGITS --most 0
 farm add nope
 report DIGITS -o folder

@@ -1,11 +1,20 @@
 """The short way of a call gives what the long way gives, and is left where more must be asked."""
 
+import dataclasses
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.errors import ExecutionError
+from slipway.deploy.model import Model
+from slipway.errors import ArtifactError, ExecutionError
+from slipway.runtime.artifact import read_artifact
+from slipway.runtime.graph.plain_graph import plain_graph
 
 RNG = np.random.default_rng(0)
 TYPES = ["float32", "int8", "bool", "float16", "float64", "bfloat16"]
@@ -26,10 +35,8 @@ def inputs(dtype):
 def counted(monkeypatch):
     """Count the calls that go the long way."""
     seen = []
-    run = tvm.deploy.model.Model.run
-    monkeypatch.setattr(
-        tvm.deploy.model.Model, "run", lambda self, given: seen.append(1) or run(self, given)
-    )
+    run = Model.run
+    monkeypatch.setattr(Model, "run", lambda self, given: seen.append(1) or run(self, given))
     return seen
 
 
@@ -124,3 +131,174 @@ def test_open_sizes_go_the_long_way(counted):
         data = RNG.random((count, 5)).astype("float32")
         np.testing.assert_allclose(m(data), np.exp(data), 1e-5)
     assert len(counted) == 3
+
+
+# What a file holds goes the short way from its first call on, without tvm-ffi's package.
+
+
+def saved(expr, tmp_path, target="llvm"):
+    path = tmp_path / "m.tar"
+    tvm.compile(tvm.IRModule.from_expr(expr), target=target).save(path)
+    return path
+
+
+def dense(rows=4, name="x"):
+    x = relay.var(name, shape=(rows, 16))
+    weight = relay.const(RNG.random((8, 16)).astype("float32"))
+    body = relay.nn.relu(relay.nn.dense(x, weight))
+    return relay.Function([x], relay.Tuple([body, relay.sum(body, axis=1)]))
+
+
+def test_a_first_result_needs_no_tvm_ffi(tmp_path):
+    program = f"""
+import numpy as np, slipway, sys
+m = slipway.load({str(saved(dense(), tmp_path))!r})
+data = np.linspace(-1, 1, 64, dtype="float32").reshape(4, 16)
+first = m(data)
+assert [v.shape for v in first.values()] == [(4, 8), (4,)]
+heavy = {{"tvm_ffi", "ml_dtypes", "subprocess", "logging", "slipway.runtime.graph.graph_executor"}}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+for again in (m(x=data), m({{"x": data}}), m(data.tolist()), m.run({{"x": data}})):
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+assert "tvm_ffi" not in sys.modules
+m.executor
+assert "tvm_ffi" in sys.modules
+assert all(np.array_equal(first[name], value) for name, value in m(data).items())
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+
+
+def test_several_batches_of_a_file(tmp_path):
+    m = tvm.load(saved(dense(), tmp_path))
+    x = RNG.random((12, 16)).astype("float32") - 0.5
+    whole = m(x)
+    assert m._direct is not None
+    assert m._executor is None
+    for name, value in whole.items():
+        parts = np.concatenate([m(x[i : i + 4])[name] for i in (0, 4, 8)])
+        np.testing.assert_array_equal(value, parts)
+
+
+def test_a_file_that_was_closed_opens_again(tmp_path):
+    m = tvm.load(saved(dense(), tmp_path))
+    x = RNG.random((4, 16)).astype("float32")
+    want = m(x)
+    m.close()
+    for name, value in m(x).items():
+        np.testing.assert_array_equal(value, want[name])
+
+
+def test_an_executor_and_the_short_way_of_a_file(tmp_path):
+    """Parameters that were set in the executor are those of later calls."""
+    m = tvm.load(saved(dense(), tmp_path))
+    x = RNG.random((4, 16)).astype("float32")
+    m(x)
+    name = m.executor.get_input_name(1)
+    m.executor.set_input(name, np.zeros(m.executor.get_input(name).shape, "float32"))
+    assert not any(value.any() for value in m(x).values())
+
+
+@pytest.mark.parametrize("wrong", ["shape", "name", "count", "text"])
+def test_what_does_not_fit_a_file_is_told(tmp_path, wrong):
+    m = tvm.load(saved(dense(), tmp_path))
+    x = RNG.random((4, 16)).astype("float32")
+    given, named = {
+        "shape": ((x[:, :3],), {}),
+        "name": ((), {"y": x}),
+        "count": ((x, x), {}),
+        "text": (("a",), {}),
+    }[wrong]
+    for _ in range(2):
+        with pytest.raises((ExecutionError, ValueError)):
+            m(*given, **named)
+    assert m(x) is not None
+
+
+def test_arrays_of_another_type_are_told_as_before(tmp_path):
+    m = tvm.load(saved(dense(name="of_file"), tmp_path))  # each name is told of once
+    x = RNG.random((4, 16)).astype("float32")
+    with pytest.warns(UserWarning, match="float64"):
+        got = m(x.astype("float64"))
+    for name, value in m(x).items():
+        np.testing.assert_array_equal(value, got[name])
+
+
+def test_what_a_file_may_need_besides(tmp_path):
+    x = relay.var("x", shape=(1, 5))
+    path = saved(relay.Function([x], relay.exp(x)), tmp_path)
+    contents = read_artifact(path.read_bytes(), path.name)
+    assert plain_graph(contents) is not None
+    metadata = {**contents.metadata, "device_type": 4}
+    assert plain_graph(dataclasses.replace(contents, metadata=metadata)) is None
+    without = {**contents.metadata, "functions": []}
+    assert plain_graph(dataclasses.replace(contents, metadata=without)) is None
+    damaged = dataclasses.replace(contents, graph=contents.graph[:-3])
+    assert plain_graph(damaged) is None
+
+
+def test_the_memory_of_a_short_way_goes_with_the_model(tmp_path):
+    weight = relay.const(RNG.random((1024, 4096)).astype("float32"))
+    x = relay.var("x", shape=(1, 4096))
+    path = saved(relay.Function([x], relay.nn.dense(x, weight)), tmp_path)
+    data = np.ones((1, 4096), "float32")
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20
+
+    tvm.load(path)(data)
+    before = resident()
+    for _ in range(8):
+        tvm.load(path)(data)
+    assert resident() - before < 24  # of 16 MB each
+
+
+def test_two_threads_each_with_a_model_of_a_file(tmp_path):
+    path = saved(dense(), tmp_path)
+    given = [RNG.random((4, 16)).astype("float32") for _ in range(4)]
+    model_ = tvm.load(path)
+    want = [next(iter(model_(x).values())) for x in given]
+    failed = []
+
+    def work(at):
+        m = tvm.load(path)
+        for _ in range(50):
+            if not np.array_equal(next(iter(m(given[at]).values())), want[at]):
+                failed.append(at)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def large(value, tmp_path, name):
+    """Return the file of a model that adds 2 MB of one value."""
+    x = relay.var("x", shape=(512, 1024))
+    constant = relay.const(np.full((512, 1024), value, "float32"))
+    path = tmp_path / name
+    tvm.compile(tvm.IRModule.from_expr(relay.Function([x], x + constant)), target="llvm").save(path)
+    return path
+
+
+@pytest.mark.parametrize("way", ["renamed", "removed", "written_into"])
+def test_a_file_that_changes_before_the_first_call(tmp_path, way):
+    """A large one is seen where it lies, which whoever writes into it changes."""
+    path, other = large(1, tmp_path, "m.tar"), large(2, tmp_path, "other.tar")
+    m, x = tvm.load(path), np.zeros((512, 1024), "float32")
+    if way == "renamed":
+        other.replace(path)
+    elif way == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(other.read_bytes())
+    assert set(m(x).flat) == {2.0 if way == "written_into" else 1.0}
+
+
+def test_a_file_that_is_cut_before_the_first_call(tmp_path):
+    path = large(1, tmp_path, "m.tar")
+    m = tvm.load(path)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(ArtifactError, match="truncated"):
+        m(np.zeros((512, 1024), "float32"))

@@ -12,6 +12,7 @@ from slipway.codegen import cache
 from slipway.codegen.gpu import llvm_kernels, nvptx
 from slipway.codegen.llvm import worker, workers
 from slipway.compiler.quantize import histogram
+from slipway.compiler.several_devices import placement
 from slipway.frontends import budget
 from slipway.frontends.onnx import isolated
 from slipway.frontends.onnx.operators import control
@@ -159,6 +160,10 @@ FOUND = {
     ("gpu.md", r"two more kernels start \((\d+) elements"): max(
         filter(rows._is_short, range(1000))
     ),
+    ("gpu.md", r"From (\d+) elements on it is two kernels"): ANY_GPU.part_length,
+    ("gpu.md", r"a launch\), from ([\d,]+) on always"): ANY_GPU.longest_sum,
+    ("gpu.md", r"suppression of more than ([\d,]+) elements"): placement.SERIAL["topk"],
+    ("gpu.md", r"cumulative sum along more than ([\d,]+)\)"): placement.SERIAL["cumsum"],
     ("gpu.md", r"of at most (\d+) rows and a depth"): ANY_GPU.vector_rows,
     ("gpu.md", r"and a depth of at least (\d+), where"): ANY_GPU.vector_depth,
     ("gpu.md", r"in step, of at least (\d+) rows and sums"): ANY_GPU.transposed_rows,

@@ -58,7 +58,7 @@ def test_a_full_disk_is_wrong(monkeypatch, tmp_path):
 
 def test_a_cache_that_cannot_be_written_is_wrong(monkeypatch, tmp_path):
     folder = tmp_path / "slipway-cache-x"
-    monkeypatch.setattr(machine.native, "cache_dir", lambda: folder)
+    monkeypatch.setattr(machine.runtime_library, "cache_dir", lambda: folder)
     assert machine._cache().state is FindingState.WRONG
 
 

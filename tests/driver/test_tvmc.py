@@ -1,5 +1,7 @@
 """tvmc from Python: files in, packages and results out."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -7,7 +9,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import slipway as tvm
-from slipway import relay
+from slipway import autotvm, relay
 from slipway.driver import tvmc
 from slipway.tuning.database import Database
 
@@ -52,6 +54,57 @@ def test_a_search_writes_what_compile_takes(model, tmp_path):
     np.testing.assert_allclose(result.get_output("output_0"), wanted(), rtol=1e-4, atol=1e-5)
 
 
+def test_another_order_of_trials_and_records_of_before(model, tmp_path):
+    first, second = str(tmp_path / "ga.json"), str(tmp_path / "second.json")
+    assert tvmc.tune(model, "llvm", first, trials=2, early_stopping=2, tuner="ga") == first
+    with autotvm.apply_history_best(first) as best:
+        assert best.best_by_targetkey
+    tvmc.tune(
+        model, "llvm", second, prior_records=first, trials=2, early_stopping=2,
+        enable_autoscheduler=True,
+    )  # fmt: skip
+    before = Path(first).read_text()
+    assert Path(second).read_text().startswith(before)
+    package = tvmc.compile(model, "llvm", tuning_records=second)
+    result = tvmc.run(package, "cpu", inputs={"x": X})
+    np.testing.assert_allclose(result.get_output("output_0"), wanted(), rtol=1e-4, atol=1e-5)
+
+
+def test_tasks_of_both_searches(model):
+    from slipway.driver.tvmc import autotuner
+
+    tasks = autotuner.autotvm_get_tuning_tasks(model.mod, model.params, "llvm")
+    others, weights = autotuner.autoscheduler_get_tuning_tasks(model.mod, model.params, "llvm")
+    assert len(tasks) == len(others) == len(weights) > 0
+    option = autotvm.measure_option("local", "local")
+    with pytest.raises(tvmc.TVMCException, match="no tuner 'invalid'"):
+        autotuner.tune_tasks(tasks, "log", option, "invalid", 1, 1)
+    autotuner.tune_tasks([], "log", option, "ga", 1, 1)
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_an_archive_for_a_microcontroller_is_run_as_its_project(model, tmp_path, executor):
+    package = tvmc.compile(
+        model, "c", executor=relay.backend.Executor(executor), output_format="mlf",
+        runtime=relay.backend.Runtime("crt", {"system-lib": True}),
+        package_path=str(tmp_path / "m.tar"), use_vm=False,
+    )  # fmt: skip
+    assert (package.type, package.lib_path, package.lib_name) == ("mlf", None, None)
+    assert (package.graph is None) == (executor == "aot")
+    assert isinstance(package.params, bytearray)
+    with pytest.raises(tvmc.TVMCException, match="for microcontrollers"):
+        tvmc.run(package, "cpu")
+    folder = tmp_path / "project"
+    line = ["micro", "create", str(folder), package.package_path, "crt"]
+    assert tvmc.main._main([*line, "--project-option", "heap_bytes=262144"]) == 0
+    assert tvmc.main._main(["micro", "build", str(folder), "crt"]) == 0
+    np.savez(tmp_path / "in.npz", x=X)
+    line = ["run", "--device", "micro", str(folder), "--inputs", str(tmp_path / "in.npz")]
+    assert tvmc.main._main([*line, "--outputs", str(tmp_path / "out.npz")]) == 0
+    found = np.load(tmp_path / "out.npz")["output_0"]
+    np.testing.assert_allclose(found, wanted(), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("layout", [None, "NHWC"])
 def test_a_model_file_becomes_results(model, layout, tmp_path):
     path = tmp_path / "package.tar"
@@ -60,6 +113,9 @@ def test_a_model_file_becomes_results(model, layout, tmp_path):
         pass_context_configs=["relay.FuseOps.max_depth=10"], disabled_pass="FoldScaleAxis",
     )  # fmt: skip
     assert package.package_path == str(path)
+    assert (package.type, package.lib_name) == ("classic", "package.tar")
+    assert '"nodes"' in package.graph
+    assert isinstance(package.params, bytearray)
     assert ("NHWC" in path.with_name("package.tar.relay").read_text()) == (layout == "NHWC")
     assert path.with_name("package.tar.asm").read_text()
     result = tvmc.run(package, device="cpu", inputs={"x": X})
@@ -90,6 +146,10 @@ def test_a_model_is_kept_in_a_file(model, tmp_path, capsys):
     again = tvmc.TVMCModel(model_path=path)
     assert tvm.ir.structural_equal(again.mod, model.mod, map_free_vars=True)
     assert list(again.params) == list(model.params)
+    tvmc.compile(model, "llvm", use_vm=True)
+    model.save(path)
+    with_package = tvmc.TVMCModel(model_path=path)
+    assert tvmc.TVMCPackage(with_package.default_package_path()).type == "classic"
     again.summary()
     assert "nn.conv2d" in capsys.readouterr().out
 
@@ -118,7 +178,9 @@ def test_errors_say_what_to_do(model, tmp_path):
     package = tvmc.compile(model, "llvm")
     (tmp_path / "not.model").write_text("x")
     cases = [
-        (lambda: tvmc.load("model.h5"), "format '.h5' cannot be read"),
+        (lambda: tvmc.load("model.pdmodel"), "paddle2onnx writes an .onnx of Paddle's"),
+        (lambda: tvmc.load("model.onx"), "Did you mean 'onnx'"),
+        (lambda: tvmc.load("model", model_format="onx"), "Did you mean 'onnx'"),
         (lambda: tvmc.load("nowhere.onnx"), "no file nowhere.onnx"),
         (lambda: tvmc.TVMCModel(), "takes mod and params"),
         (lambda: tvmc.TVMCModel(model_path=str(tmp_path / "not.model")), "not what TVMCModel.save"),
@@ -126,12 +188,16 @@ def test_errors_say_what_to_do(model, tmp_path):
         (lambda: tvmc.compile(model, "llvm", output_format="zip"), "not one of so, tar"),
         (lambda: tvmc.compile(model, "llvm", dump_code="assembly"), "dump_code names 'assembly'"),
         (lambda: tvmc.compile(model, "llvm", desired_layout="NCWH"), "not NCHW or NHWC"),
-        (lambda: tvmc.compile(model, "llvm", pass_context_configs=["x"]), "not name=value"),
-        (lambda: tvmc.compile(model, "llvm", use_vm=True), "use_vm is not there"),
+        (lambda: tvmc.compile(model, "llvm", pass_context_configs=["x"]), "use <config>=<value>"),
+        (lambda: tvmc.compile(model, "llwm"), "Did you mean 'llvm'"),
+        (lambda: tvmc.TVMCPackage(package.package_path, "p"), "only allowed when importing a MLF"),
+        (lambda: tvmc.run(package, "micro"), "takes an archive in Model Library Format"),
+        (lambda: tvmc.run(package, "cpu", options={"a": 1}), "for the device 'micro' alone"),
         (lambda: tvmc.run(package, "cpu", inputs={"xx": X}), "no input 'xx'"),
         (lambda: tvmc.run(package, "cpu", fill_mode="one"), "Did you mean 'ones'"),
         (lambda: tvmc.run("package.tar", "cpu"), "takes what tvmc.compile gives"),
-        (lambda: tvmc.tune(model, "llvm", tuner="ga"), "one search"),
+        (lambda: tvmc.tune(model, "llvm", tuner="gaa"), "Did you mean 'ga'"),
+        (lambda: tvmc.tune(model, "llvm", prior_records="none"), "there is no file none"),
         (lambda: tvmc.tune(model, "llvm", rpc_key="pi"), "hostname and rpc_key"),
         (lambda: tvmc.tune(model, "llvm", trails=3), "takes no trails"),
         (lambda: tvmc.run(package, "cpu").get_output("y"), "there are output_0"),

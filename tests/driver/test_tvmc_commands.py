@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from slipway.driver import tvmc
+from slipway.driver.tvmc import commands
 from slipway.driver.tvmc.commands import main
 from slipway.version import VERSION
 
@@ -161,7 +162,13 @@ def test_an_archive_becomes_a_project(folder, capsys):
         ("compile --target llvm --input-shapes data:[1,x] model.onnx", "is not of the form data:"),
         ("compile --target llvm --target-llvm-mcpu", "--target-llvm-mcpu has no value"),
         ("compile --target llvm --input-shapes data:[1,3,8,8] --executor-aot-unpacked-api=1 "
-         "model.onnx", "--executor-aot-unpacked-api is given, and --executor is graph"),
+         "model.onnx", "did not specify aot executor: --executor is graph"),
+        ("compile --target llvm --executor=woof --input-shapes data:[1,3,8,8] model.onnx",
+         'Executor "woof" is not defined: there are graph, aot'),
+        ("compile --target llvm --target-opencl-max_num_threads=4 --input-shapes data:[1,3,8,8] "
+         "model.onnx", "Passed --target-opencl-max_num_threads but did not specify opencl target"),
+        ("tune --target llvm --target-c-mcpu=x --input-shapes data:[1,3,8,8] -o r model.onnx",
+         "Passed --target-c-mcpu but did not specify c target"),
         ("compile --config none --target llvm model.onnx", "none.json cannot be read"),
         ("compile --target c --workspace-pools=a --input-shapes data:[1,3,8,8] model.onnx",
          "add --workspace-pools-targets=a:c"),
@@ -177,10 +184,28 @@ def test_an_archive_becomes_a_project(folder, capsys):
 def test_what_is_wrong_is_said_in_a_line(folder, capsys, line, words):
     assert main(line.split()) == 1
     said = capsys.readouterr().err
-    assert said.startswith("tvmc: error: ")
+    assert said.startswith("Error: ")
     assert words in said
 
 
 def test_the_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == VERSION
+
+
+def test_a_search_is_for_the_target_with_its_options(folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr(commands, "tune_model", lambda model, target, **_: seen.append(target))
+    line = [
+        "tune",
+        "--target",
+        "llvm",
+        "--target-llvm-mcpu=skylake",
+        *SHAPES,
+        "-o",
+        "r",
+        "model.onnx",
+    ]
+    with pytest.raises(TypeError):  # there is no file of records
+        main(line)
+    assert seen[0].mcpu == "skylake"

@@ -1,17 +1,22 @@
 """Virtual microcontrollers of a farm: asked of the tracker, loaded, measured, and gone."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import slipway as tvm
 from slipway import rpc, te
+from slipway.cli.app import app
 from slipway.doctor.device import examine_session
 from slipway.doctor.finding import FindingState
 from slipway.errors import RPCError, TargetError
@@ -20,6 +25,7 @@ from slipway.micro.board import find_board
 from slipway.micro.board_tools import missing_for
 from slipway.version import VERSION
 
+DIGITS = Path(tvm.__file__).parent / "models" / "digits" / "digits.onnx"
 M4 = find_board(boards.BOARDS["cortex-m4"])
 
 
@@ -90,6 +96,25 @@ def test_doctor_tries_a_kernel_on_the_board(tracker):
     assert found["kernel"].state is FindingState.OK, found["kernel"].text
     assert "its 50 numbers are NumPy's" in found["kernel"].text
     assert {line.state for line in found.values()} == {FindingState.OK}
+
+
+@pytest.mark.parametrize("command", ["profile", "bisect"])
+def test_questions_about_a_model_on_the_board(farm, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLIPWAY_RPC_TOKEN", farm.token_file.read_text().strip())
+    line = [command, str(DIGITS), "--target", M4.target, "--json"]
+    told = CliRunner().invoke(app, line).exception
+    assert "for a microcontroller, which this machine is not" in str(told)
+    device = ["--tracker", f"127.0.0.1:{farm.port}", "--rpc-key", "cortex-m4", "--timeout", "60"]
+    whole = [sys.executable, "-m", "slipway", *line, *device]  # whose end gives the board back
+    done = subprocess.run(whole, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    if command == "bisect":
+        assert found["agrees"]
+    else:
+        assert len(found["operators"]) > 5
+        assert all(each["seconds"] > 0 for each in found["operators"])
 
 
 def test_the_board_is_for_those_whom_the_tracker_sends(farm, tracker):

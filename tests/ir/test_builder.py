@@ -117,3 +117,11 @@ def test_small_functions_of_tir_build_what_they_say():
     first, second = tir.Evaluate(x), tir.Evaluate(x + 1)
     assert tir.stmt_list(tir.stmt_seq(first, second)) == [first, second]
     assert tir.stmt_list(first) == [first]
+
+
+@pytest.mark.parametrize(("extent", "launched"), [(0, 1), (1, 1), (5, 5)])
+def test_no_threads_by_number_are_one(extent, launched):
+    builder = ir_builder.create()
+    builder.scope_attr(te.thread_axis("blockIdx.x"), "thread_extent", extent)
+    builder.emit(tir.Evaluate(1))
+    assert builder.get().value.value == launched

@@ -10,7 +10,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.node import NODE_CLASSES, Node, node
-from slipway.ir.visit import children, map_children, nesting, walk
+from slipway.ir.visit import children, map_children, nesting, post_order_by, walk
 
 
 @pytest.mark.parametrize("name", sorted(NODE_CLASSES))
@@ -35,6 +35,23 @@ def test_walk_finds_what_all_fields_hold():
         return [n for item in value for n in below(item)] if isinstance(value, tuple) else []
 
     assert {id(n) for n in walk(func.body)} == {id(n) for n in below(func.body)}
+
+
+def test_what_is_known_is_looked_up_and_not_copied():
+    """Importers fold node by node, with all nodes before it known: a copy each is quadratic."""
+
+    class Known(dict):
+        def __iter__(self):
+            raise AssertionError("walked")
+
+    x = E.Var("x", "int32")
+    inner = x + 1
+    whole = inner * 2
+    known = Known({id(inner): None})
+    assert [n for n in post_order_by([whole], children, known) if not isinstance(n, E.IntImm)] == [
+        whole
+    ]
+    assert not any(n is x or n is inner for n in post_order_by([whole], children, known))
 
 
 def test_a_class_of_somebody_elses_may_leave_its_fields_open():

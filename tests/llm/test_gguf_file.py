@@ -158,6 +158,9 @@ def test_what_is_wrong_is_said(tmp_path):
         GGUFFile(path)
     with pytest.raises(ModelError, match=r"cannot be read"):
         GGUFFile(tmp_path / "absent.gguf")
+    (tmp_path / "empty.gguf").touch()
+    with pytest.raises(ModelError, match=r"empty\.gguf is empty\. Download"):
+        GGUFFile(tmp_path / "empty.gguf")
     with pytest.raises(ModelError, match=r"there is no file or folder"):
         Source.read(tmp_path / "absent.gguf")
     write(path, {"general.architecture": "llama4"}, {})

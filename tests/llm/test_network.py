@@ -5,7 +5,8 @@ import pytest
 from decoder import logits, named, random_weights
 
 from slipway.errors import ModelError
-from slipway.llm.config import _FAMILIES, from_transformers
+from slipway.llm.config import Rope, from_transformers
+from slipway.llm.families import FAMILIES as KNOWN
 from slipway.llm.family_defaults import usual_sizes
 from slipway.llm.model import LanguageModel, Source, compile_model
 from slipway.llm.network import rope_tables
@@ -47,7 +48,7 @@ LONG_FAMILIES = {
 }  # fmt: skip
 
 PEERS_ALONE = {  # not in decoder.py
-    "gpt_neox": ({"num_key_value_heads": 4}, {}),
+    "gpt_neox": ({}, {}),
     "gpt2": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
     "gpt_bigcode": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
     "ministral": (
@@ -80,8 +81,19 @@ PEERS_ALONE = {  # not in decoder.py
     "olmo": ({"clip_qkv": 0.5}, {}),
     "cohere2": ({"sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"]}, {}),
     "opt": ({"ffn_dim": 64, "word_embed_proj_dim": 32}, {}),
-}
-VARIANTS = [  # of configurations, that change the logits and no weight
+    "gptj": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40, "rotary_dim": 6}, {}),
+    "gpt_neo": ({"num_layers": 2, "num_heads": 4, "window_size": 3,
+                 "attention_types": [[["global", "local"], 1]]}, {}),
+    "falcon": ({}, {}),
+    "cwm": ({"head_dim": 8, "sliding_window": 3}, {}),
+    "ministral3": ({"head_dim": 8, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 5,
+        "llama_4_scaling_beta": 0.5}}, {}),
+    "jais2": ({"head_dim": 8, "attention_bias": True}, {}),
+    "vaultgemma": ({**GEMMA, "layer_types": ["sliding_attention", "full_attention"]}, {}),
+}  # fmt: skip
+VARIANTS = [  # of configurations
     ("gpt2", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 40,
               "scale_attn_by_inverse_layer_idx": True}),
     ("gpt2", {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40,
@@ -89,6 +101,11 @@ VARIANTS = [  # of configurations, that change the logits and no weight
     ("gpt_bigcode", {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40,
                      "scale_attn_weights": False, "multi_query": False}),
     ("opt", {"ffn_dim": 64, "word_embed_proj_dim": 32, "layer_norm_elementwise_affine": False}),
+    ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}),
+    ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
+    ("falcon", {"multi_query": False, "parallel_attn": False, "bias": True}),
+    ("stablelm", {"qk_layernorm": True}),
+    ("cohere", {"use_qk_norm": True}),
 ]  # fmt: skip
 LONGROPE = {
     "max_position_embeddings": 40, "original_max_position_embeddings": 20,
@@ -200,7 +217,7 @@ def test_against_transformers(family):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("family", "more"), VARIANTS)
-def test_what_changes_logits_and_no_weight(family, more):
+def test_what_else_configurations_say(family, more):
     torch, peer, given = peer_of(family, **{**SIZES, **more, **ENDS})
     tokens = torch.randint(0, 50, (1, 12))
     with torch.no_grad():
@@ -220,6 +237,31 @@ def test_dynamic_positions_stretch_what_is_longer_than_the_context_alone():
     dynamic = {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}
     given = {"model_type": "llama", **SIZES}
     assert from_transformers({**given, **dynamic}) == from_transformers({**given})
+
+
+@pytest.mark.parametrize(
+    ("family", "wrong", "problem"),
+    [("falcon", {"alibi": True}, "does not know ALiBi"),
+     ("gpt_neo", {"attention_types": [["global", 2]]}, "attention_types has"),
+     ("gpt_neo", {"attention_types": [[["far"], 2]]}, "a layer is 'far', neither global nor local"),
+     ("gpt_neo", {"attention_types": [[["local"], 10**9]]}, "more than 10,000 layers"),
+     ("gptj", {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 9, "rotary_dim": 9},
+      "partial_rotary_factor 1.125")],
+)  # fmt: skip
+def test_what_single_families_do_not_know_is_named(family, wrong, problem):
+    with pytest.raises(ModelError, match=problem):
+        from_transformers({"model_type": family, **SIZES, "num_layers": 2, "num_heads": 4, **wrong})
+
+
+def test_queries_grow_with_their_positions():
+    rope = Rope(size=4, growth=(0.5, 3))
+    for grown, plain in zip(rope_tables(rope, 8), rope_tables(Rope(size=4), 8), strict=True):
+        by = 1 + 0.5 * np.log1p([0, 0, 0, 1, 1, 1, 2, 2])
+        np.testing.assert_allclose(grown, plain * by[:, None], rtol=1e-6)
+
+
+def test_heads_of_gpt_neox_share_nothing():
+    assert from_transformers({"model_type": "gpt_neox", **SIZES}).kv_heads == 4
 
 
 def test_an_unknown_family_is_named():
@@ -319,7 +361,7 @@ def test_a_silent_file_means_what_its_family_does(given, activation, epsilon):
 @pytest.mark.long
 def test_silent_files_mean_what_the_classes_of_transformers_say():
     transformers = pytest.importorskip("transformers")
-    for family in _FAMILIES:
+    for family in KNOWN:
         whole = transformers.AutoConfig.for_model(family).to_dict()
         silent = from_transformers({"model_type": family, **usual_sizes(family)})
         assert silent == from_transformers(whole), family

@@ -5,6 +5,7 @@ import json
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
@@ -20,7 +21,10 @@ class Echo:
 
     def __init__(self):
         self.description = SimpleNamespace(name="echo", context=CONTEXT, vocabulary=LETTERS)
-        self.tokenizer = SimpleNamespace(pieces=lambda tokens: map(chr, tokens))
+        self.tokenizer = SimpleNamespace(
+            pieces=lambda tokens: map(chr, tokens), decode=lambda tokens: "".join(map(chr, tokens))
+        )
+        self.wanted = []
         self.room = CONTEXT
         self.made = 0
         self.wait = threading.Event()
@@ -32,12 +36,18 @@ class Echo:
     def chat_tokens(self, messages):
         return self.encode(messages[-1]["content"])
 
-    def generate(self, tokens, most, how):
+    def generate(self, tokens, most, how, seen=None):
         assert how.temperature >= 0
+        self.wanted.append(how)
         for number in range(most):
             self.wait.wait(20)
             self.made += 1
-            yield ord("a") + (tokens[-1] - ord("a") + 1 + number) % 26
+            token = ord("a") + (tokens[-1] - ord("a") + 1 + number) % 26
+            if seen is not None:  # the token has twice the weight of the one below it
+                logits = np.full(LETTERS, -np.inf)
+                logits[[token, token - 1]] = 0, -np.log(2)
+                seen(token, logits)
+            yield token
 
 
 def ask(app, path, body=None, method=None, gone=False):
@@ -112,15 +122,25 @@ def test_a_stream_counts_its_tokens_where_asked(app, usage):
     ("change", "status", "words"),
     [
         ({"prompt": "x" * CONTEXT}, 400, "64 tokens; the model's context is 64"),
-        ({"prompt": 5}, 400, "'prompt' must be one text"),
+        ({"prompt": 5}, 400, "'prompt' must be one text"), ({"n": 0}, 400, "'n' must be a whole"),
+        ({"prompt": ["a", 5]}, 400, "'prompt' must be"), ({"prompt": []}, 400, "'prompt' must be"),
+        ({"prompt": ["a"] * 9, "n": 20}, 400, "more than 128"), ({"n": 129}, 400, "at most 128"),
+        ({"prompt": ["a"] * 129}, 400, "'prompt' has 129 texts"),
+        ({"n": 2, "best_of": 3}, 400, "'best_of' must be 'n'"),
+        ({"logprobs": 21}, 400, "'logprobs' is 21: at most 20"),
+        ({"logprobs": True}, 400, "'logprobs' must be a whole number"),
+        ({"presence_penalty": 3}, 400, "presence penalty is 3"),
+        ({"frequency_penalty": 10**400}, 400, "'frequency_penalty' is larger than"),
+        ({"logit_bias": {"128": 1}}, 400, "token 128, which is not in the vocabulary of 128"),
+        ({"logit_bias": {"a": 1}}, 400, "'logit_bias' must be"),
+        ({"logit_bias": {"3": 101}}, 400, "bias of token 3 is 101"),
+        ({"tools": [{"type": "function"}]}, 400, "that is not served"),
         ({"prompt": ""}, 400, "the prompt is empty"), ({"stream": "no"}, 400, "'stream' is 'no'"),
-        ({"prompt": ["a", "b"]}, 400, "'prompt' must be one text"),
         ({"prompt": [1, LETTERS]}, 400, "token 128 is not in the vocabulary of 128"),
         ({"prompt": [True]}, 400, "'prompt' must be one text"),
         ({"stop": 5}, 400, "'stop' must be"), ({"stop": {"a": 1}}, 400, "'stop' must be"),
         ({"stop": [""]}, 400, "'stop' must be"), ({"max_tokens": 0}, 400, "'max_tokens'"),
-        ({"temperature": -1}, 400, "temperature is -1"), ({"n": 3}, 400, "'n' is 3"),
-        ({"logprobs": 2}, 400, "'logprobs' is 2"), ({"echo": True}, 400, "'echo' is True"),
+        ({"temperature": -1}, 400, "temperature is -1"), ({"echo": True}, 400, "'echo' is True"),
         ({"model": "gpt-4"}, 404, "'gpt-4' is not here: 'echo' is served"),
     ],
 )  # fmt: skip
@@ -171,9 +191,73 @@ def test_places_that_are_not_there_say_so_in_json(app):
         assert json.loads(text)["error"]["message"]
 
 
+def test_each_prompt_has_its_answers(app, model):
+    request = {"prompt": ["a", "k"], "n": 2, "max_tokens": 2, "seed": 7}
+    status, text = ask(app, "/v1/completions", request)
+    answer = json.loads(text)
+    found = [(choice["index"], choice["text"]) for choice in answer["choices"]]
+    assert (status, found) == (200, [(0, "bc"), (1, "bc"), (2, "lm"), (3, "lm")])
+    assert answer["usage"] == {"prompt_tokens": 2, "completion_tokens": 8, "total_tokens": 10}
+    assert [how.seed for how in model.wanted] == [7, 8, 7, 8]  # else both answers were the same
+    assert ask(app, "/v1/completions", {**request, "prompt": [[97], [98, 99]]})[0] == 200
+
+
+def test_a_stream_of_several_answers_says_which(app):
+    request = {"messages": [{"role": "developer", "content": "a"}], "n": 2, "max_tokens": 2}
+    _, text = ask(app, "/v1/chat/completions", {**request, "stream": True})
+    events = [json.loads(e.removeprefix("data: ")) for e in text.split("\n\n")[:-2]]
+    texts = {0: "", 1: ""}
+    for event in events:
+        (choice,) = event["choices"]
+        texts[choice["index"]] += choice["delta"].get("content", "")
+    assert texts == {0: "bc", 1: "bc"}
+    assert [e["choices"][0]["finish_reason"] for e in events].count("length") == 2
+
+
+def test_log_probabilities_of_a_text(app):
+    request = {"prompt": "a", "max_tokens": 3, "logprobs": 2, "stop": "d"}
+    found = json.loads(ask(app, "/v1/completions", request)[1])["choices"][0]
+    assert found["text"] == "bc"  # and none of what the stop leaves out is told
+    told = found["logprobs"]
+    assert (told["tokens"], told["text_offset"]) == (["b", "c"], [0, 1])
+    assert told["token_logprobs"] == pytest.approx([np.log(2 / 3)] * 2)
+    assert told["top_logprobs"][1] == pytest.approx({"c": np.log(2 / 3), "b": np.log(1 / 3)})
+    found = json.loads(ask(app, "/v1/completions", {**request, "logprobs": 0})[1])["choices"][0]
+    assert found["logprobs"]["top_logprobs"] is None
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_log_probabilities_of_a_chat(app, streams):
+    request = {
+        "messages": [{"role": "user", "content": "a"}], "max_completion_tokens": None,
+        "max_tokens": 2, "logprobs": True, "top_logprobs": 1, "stream": streams,
+    }  # fmt: skip
+    _, text = ask(app, "/v1/chat/completions", request)
+    if streams:
+        events = [json.loads(e.removeprefix("data: ")) for e in text.split("\n\n")[:-2]]
+        told = [e["choices"][0]["logprobs"] for e in events]
+        entries = [entry for one in told if one for entry in one["content"]]
+    else:
+        entries = json.loads(text)["choices"][0]["logprobs"]["content"]
+    assert [(e["token"], e["bytes"]) for e in entries] == [("b", [98]), ("c", [99])]
+    assert entries[1]["top_logprobs"][0]["token"] == "c"
+    del request["logprobs"]
+    status, text = ask(app, "/v1/chat/completions", {**request, "stream": False})
+    assert (status, "needs 'logprobs'" in text) == (400, True)
+
+
+def test_what_draws_are_told(app, model):
+    more = {"presence_penalty": 0.5, "frequency_penalty": -1, "logit_bias": {"98": -100},
+            "top_p": 0, "temperature": 2}  # fmt: skip
+    assert ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 1, **more})[0] == 200
+    (how,) = model.wanted
+    assert (how.presence, how.frequency, how.bias) == (0.5, -1, ((98, -100),))
+    assert (how.top_k, how.top_p) == (1, 1)  # the fewest tokens that have any probability
+
+
 def test_nothing_is_made_for_a_client_that_went_away(app, model, monkeypatch):
     monkeypatch.setattr(server, "LOOK_AFTER_S", 0)
-    ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 500}, gone=True)
+    ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 500, "n": 9}, gone=True)
     assert model.made == 1
     status, text = ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 2})
     assert (status, json.loads(text)["choices"][0]["text"]) == (200, "bc")

@@ -236,6 +236,17 @@ def test_a_mistake_in_each_entry_of_a_description(right, wrong, told, tmp_path):
     assert "\n" not in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"\xff", "it is no text in UTF-8, from byte 0"), (b"x = " + b"[" * 9000, "nested too deep")],
+)
+def test_a_file_that_is_no_description(content, told, tmp_path):
+    path = tmp_path / "ours.toml"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=rf"ours\.toml does not describe a board: .*{told}"):
+        find_board(str(path))
+
+
 def test_what_a_wrong_description_says(tmp_path):
     path = tmp_path / "ours.toml"
     path.write_text(OWN_BOARD.replace("clock_hz", "clock"))

@@ -11,6 +11,8 @@ import slipway as tvm
 from slipway import micro, relay
 from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
+from slipway.relay.interpret import interpret
+from slipway.relay.op_registry import make
 from slipway.runtime.graph.graph_executor import GraphModule
 
 QUICK = [
@@ -87,3 +89,61 @@ def test_model_is_bit_exact_on_the_board(model, board, shared, tmp_path):
 @pytest.mark.parametrize(("model", "board"), SLOW)
 def test_every_model_is_bit_exact_on_every_board(model, board, shared, tmp_path):
     check(model, board, shared, tmp_path)
+
+
+# Sums that no kernel by hand takes.
+
+RNG = np.random.default_rng(8)
+
+
+def weights(*shape):
+    return relay.const(RNG.integers(-127, 128, shape).astype("int8"))
+
+
+def sixteen_bits():
+    """3x3 over a border of an image of int16, as files with 16-bit activations have it."""
+    x = relay.var("x", shape=(1, 8, 7, 6), dtype="int16")
+    conv = make("qnn.conv2d_nhwc")
+    sums = conv(x, weights(3, 3, 6, 10), padding=(1, 1, 1, 1), out_dtype="int64")
+    return x, sums, 8 * 7 * 10 * 9 * 6
+
+
+def groups():
+    x = relay.var("x", shape=(1, 9, 8, 12), dtype="int8")
+    conv = make("qnn.conv2d_nhwc")
+    sums = conv(x, weights(3, 3, 4, 9), padding=(1, 1, 1, 1), groups=3, pad_value=-5)
+    return x, sums, 9 * 8 * 9 * 9 * 4
+
+
+PLAIN = {"sixteen bits": (sixteen_bits, 10), "groups": (groups, 12)}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_product_takes_few_instructions(name, tmp_path):
+    """It took 20 and 17 where each one asked whether it is inside, and two registers held sums."""
+    board = find_board("mps2-an386")
+    needs(board)
+    made, most = PLAIN[name]
+    x, sums, products = made()
+    shifted = relay.right_shift(sums, relay.const(11, sums.checked_type.dtype))
+    function = relay.Function([x], relay.cast(relay.clip(shifted, -128, 127), "int8"))
+    mod = tvm.IRModule.from_expr(function)
+    executor = relay.backend.Executor("aot", {"interface-api": "c"})
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(
+            mod, target=board.target, executor=executor, runtime=relay.backend.Runtime("crt")
+        )
+    options = {"board": board.name, "project_type": "bench"}
+    project = micro.generate_project("baremetal", lib, tmp_path / "p", options)
+    project.build()
+    project.close()
+    status, text = run_image(board, tmp_path / "p/build/firmware.elf", timeout_s=250)
+    assert status == 0, text[-500:]
+    outputs = re.findall(r"OUT (\w+)", text)
+    assert len(outputs) == 10
+    kind = lib.program.inputs[0].type
+    for seed, output in enumerate(outputs, 1):
+        given = np.frombuffer(bytes(bench_bytes(seed, kind.size_bytes)), kind.dtype)
+        want = interpret(mod, given.reshape(kind.shape))
+        assert want.tobytes().hex() == output, f"input {seed}"
+    assert min(map(int, re.findall(r"NS (\d+)", text))) <= most * products

@@ -12,7 +12,7 @@ import slipway
 from slipway.report import make
 from slipway.report.compare import Change, Comparison, Numbers, Side
 from slipway.report.compare_page import write_comparison
-from slipway.report.data import Rewritten
+from slipway.report.data import BoardFit, Rewritten
 from slipway.report.page import write_page
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
@@ -96,6 +96,20 @@ def test_no_short_cell_is_broken_where_the_page_is_narrow(browser, page, report)
     written = write_comparison(found, page.with_name("compare.html"))
     broken = View(browser, written, 390).run(LINES)
     assert [text for text in broken if len(text) <= 14] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_boards_have_left_is_shown_at_every_width(browser, page, report, width):
+    boards = [BoardFit("stm32f407-discovery", 1048576, 131072, -524288, 129500)] * 2
+    found = dataclasses.replace(report, flash=[("code", 9)], ram=[("arena", 9)], boards=boards)
+    written = write_page(found, page.with_name(f"boards-{width}.html"))
+    view = View(browser, written, width)
+    inside = "const b = document.getElementById('board-table').parentElement;"
+    wide, room = view.run(f"{inside} return [b.scrollWidth, b.clientWidth]")
+    assert wide <= room
+    cells = [c.text for c in view.find("#board-table tbody tr:first-child td") if c.is_displayed()]
+    assert cells[-1] == "does not fit"
+    assert {"-524.3 KB", "129.5 KB"} <= set(cells)
 
 
 def test_it_loads_nothing_from_elsewhere(browser, page):

@@ -73,10 +73,27 @@ def test_what_is_missing_there_is_told_and_the_session_goes_on(remote, device, t
         function(a, b)
     with pytest.raises(Exception, match=r"no opencl\(99\)"):
         remote.cl(99).empty((4,), "float32")
-    with pytest.raises(RPCError, match="no device"):
+    with pytest.raises(RPCError, match=r"no ext_dev\(0\)"):
         remote.device("ext_dev", 0).empty((4,), "float32")
     a.copyfrom(np.ones(777, "float32"))
     assert (a.numpy() == 1).all()
+
+
+def test_a_kind_that_is_not_there_is_named(remote, tmp_path):
+    with pytest.raises(RPCError, match=r"this server has no metal\(0\)"):
+        tvm.nd.array(np.ones(3, "float32"), remote.metal(0))
+    x = relay.var("x", shape=(2, 8))
+    module = tvm.IRModule.from_expr(relay.Function([x], relay.exp(x)))
+    library = relay.build(module, target=tvm.target.Target("metal", host="llvm"))
+    path = tmp_path / "mac.tar"
+    library.export_library(path)
+    remote.upload(path)
+    loaded = remote.load_module("mac.tar")
+    with pytest.raises(RPCError, match="no metal devices: run the model where"):
+        loaded["default"](remote.metal(0))
+    with pytest.raises(RPCError, match=r"compiled for metal: give 'default' metal\(0\)"):
+        loaded["default"](remote.cl(0))
+    assert remote.cl(0).exist  # the session goes on
 
 
 def test_a_model_runs_there(remote, device, tmp_path):

@@ -267,7 +267,7 @@ def test_too_many_sessions_are_refused():
         with pytest.raises(RPCError, match="as many sessions as it may"):
             rpc.connect("127.0.0.1", server.port)
         first.close()
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 30
         while True:
             try:
                 rpc.connect("127.0.0.1", server.port).close()
@@ -280,7 +280,9 @@ def test_too_many_sessions_are_refused():
 def test_upload_limit():
     with serve(max_upload_bytes=1000) as server, rpc.connect("127.0.0.1", server.port) as session:
         session.upload(bytes(1000), "fits")
-        with pytest.raises(ValueError, match="takes uploads up to 1000"):
+        with pytest.raises(
+            ValueError, match=r"takes uploads up to 1000 bytes \(its --max-upload\)"
+        ):
             session.upload(bytes(1001), "large")
         assert session.listdir() == ["fits"]
 

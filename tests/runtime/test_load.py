@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from slipway import cpu, relay
+from slipway import cpu, device, relay
 from slipway.contrib import graph_executor
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import enabled, load_module
@@ -81,8 +81,16 @@ def test_unloading_gives_the_file_back(kernels_library):
 def test_enabled():
     assert enabled("rpc")
     assert enabled("llvm -mcpu=x") == (importlib.util.find_spec("llvmlite") is not None)
-    assert not enabled("cuda")
+    assert not enabled("webgpu")
     assert not enabled("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("cl", "opencl"), ("opencl -device=mali", "opencl"), ("gpu", "cuda"),
+                       ("vulkan", "vulkan"), ("metal", "metal"), ("hexagon", "hexagon")]
+)  # fmt: skip
+def test_a_kind_of_device_is_enabled_where_one_is(name, kind):
+    assert enabled(name) == device(kind, 0).exist
 
 
 def test_what_is_loaded_is_written_again_from_its_own_file(tmp_path, kernels_library, monkeypatch):

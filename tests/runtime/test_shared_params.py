@@ -177,14 +177,14 @@ def test_large_parameters_are_copied_by_several_threads():
 
 @pytest.mark.parametrize("broken", range(4))
 def test_what_stops_one_of_several_copies_is_raised(broken):
-    class Array:
-        def __init__(self, number):
-            self.number = number
+    class Array(np.ndarray):
+        """An array whose bytes cannot be had."""
 
-        def _write(self, source):
-            if self.number == broken:
-                raise MemoryError(f"of array {broken}")
+        def view(self, *_):
+            raise MemoryError(f"of array {broken}")
 
-    pairs = [(Array(number), np.zeros(number + 1)) for number in range(4)]
+    pieces = [np.zeros(8 * (number + 1), np.uint8) for number in range(4)]
+    pieces[broken] = np.ndarray.view(pieces[broken], Array)
+    pairs = [(piece, np.zeros(number + 1)) for number, piece in enumerate(pieces)]
     with pytest.raises(MemoryError, match=f"of array {broken}"):
         _copy(pairs, threads=3)

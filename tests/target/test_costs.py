@@ -124,9 +124,14 @@ NO_FITS = {
         "_MOST_NODES": "compile time", "(_ALONE, _STEP)": "instructions",
         "_PER_CONSTANT": "instructions",
     },
-    "schedules/top_k.py": {
-        "(_POSITION, _ELEMENT)": "instructions", "(_REFUSED, _TAKEN)": "instructions",
+    "lowering/pad_quantized.py": {"SHORTER": "steps of vectors"},
+    "schedules/resize/repeated.py": {"_ROW": "vectors", "_MOST": "compile time"},
+    "schedules/sort_ways.py": {
+        "(_POSITION, _ELEMENT)": "instructions", "(_COMPARED, _PLACED)": "instructions",
+        "(_REFUSED, _TAKEN, _LEVEL)": "instructions", "(_MOVED, _COUNTS)": "instructions",
+        "MOST_BYTES": "workspace", "LONGEST_RANKED": "workspace",
     },
+    "schedules/top_k_bytes.py": {"_VALUES": "of a byte"},
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
         "(_HIGH, _LOW)": "the halves of ln 2",

@@ -32,7 +32,10 @@ int main(int count, char **words) {
   pthread_t thread;
   char text[128], *moved;
   struct addrinfo *found = NULL, hints = {.ai_flags = AI_NUMERICHOST, .ai_family = AF_INET};
+  struct timespec pause = {0, 1000};
   atexit(at_end);
+  while (nanosleep(&pause, &pause) != 0 && errno == EINTR) {
+  }
   qsort(values, 4, sizeof *values, order);
   pthread_create(&thread, NULL, add, &seen);
   pthread_join(thread, NULL);

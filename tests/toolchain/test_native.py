@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from slipway.errors import ToolchainError
-from slipway.toolchain import emulators, native, waiting, zig
+from slipway.toolchain import emulators, native, runtime_library, waiting, zig
 
 
 def test_musl_targets_of_triples():
@@ -107,8 +107,8 @@ def test_without_compilers_the_error_says_what_to_install(tmp_path, monkeypatch)
 def test_a_host_is_what_its_python_is(monkeypatch, tmp_path, machine, bits, name, target):
     """Of a 32-bit ARM the runtime was compiled for armv7-linux-gnu, which zig does not know."""
     host = SimpleNamespace(platform="linux", maxsize=2 ** (bits - 1) - 1)
-    monkeypatch.setattr(native, "sys", host)
-    monkeypatch.setattr(native.platform, "machine", lambda: machine)
+    monkeypatch.setattr(runtime_library, "sys", host)
+    monkeypatch.setattr(runtime_library.platform, "machine", lambda: machine)
     commands = []
     monkeypatch.setattr(native.zig, "run_zig", lambda words, **_: commands.append(words))
     assert native.host_name() == name

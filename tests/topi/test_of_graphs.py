@@ -6,6 +6,7 @@ import scipy.sparse
 import torch
 from tests.topi.checks import check, given
 
+import slipway as tvm
 from slipway import te, topi
 from slipway.errors import InvalidShapeError
 
@@ -320,3 +321,19 @@ def test_sequences_are_padded_by_words(padding, edges):
         lambda a, b: want.transpose(0, 2, 1), last(x.transpose(0, 2, 1)),
         last(w.transpose(2, 1, 0)), rtol=1e-4,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["opencl", "vulkan"])
+def test_a_table_of_constants_is_filled_by_a_thread(kind):
+    """A stage of statements, which no schedule of elements binds."""
+    device = tvm.device(kind, 0)
+    if not device.exist:
+        pytest.skip(f"no {kind} device: apt-get install pocl-opencl-icd mesa-vulkan-drivers")
+    with tvm.target.Target(kind):
+        data = te.placeholder((1, 2, 3), name="data")
+        grid = topi.image.affine_grid(data, (5, 7))
+        function = tvm.build(topi.testing.get_injective_schedule(kind)(grid), [data, grid], kind)
+    x, out = given(1, 2, 3), tvm.nd.array(np.zeros((1, 2, 5, 7), "float32"), device)
+    function(tvm.nd.array(x, device), out)
+    wanted = torch.nn.functional.affine_grid(tensor(x), (1, 1, 5, 7), align_corners=True)
+    np.testing.assert_allclose(out.numpy(), wanted.numpy().transpose(0, 3, 1, 2), atol=1e-6)

@@ -33,6 +33,12 @@ def test_elementwise(name):
     check(getattr(topi, name), reference, given(3, 5))
 
 
+def test_an_expression_is_cast():
+    loaded = te.placeholder((4,), name="x")[2]
+    assert topi.cast(loaded, "int32").dtype == "int32"
+    assert topi.cast(1, "float32").dtype == "float32"
+
+
 def test_broadcasting():
     check(topi.add, np.add, given(3, 1, 5), given(4, 1))
     check(lambda a, b: (a + b) * 2.0 - b / 4.0, lambda a, b: (a + b) * 2 - b / 4, given(3, 4),

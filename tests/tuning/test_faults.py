@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from slipway import relay
 from slipway.errors import RPCConnectionError, TuningError
 from slipway.rpc import client
 from slipway.script import tir as T
+from slipway.tuning import store
 from slipway.tuning.build import KernelJob, LoopsJob
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Bench, KernelSubject, Measured, judge, kernel_bench
@@ -133,6 +135,55 @@ def test_a_full_disk_ends_the_search_with_what_is_kept(tmp_path):
     assert "ended a trial cannot be written to" in lines[-1]
     assert "t.sqlite" in lines[-1]
     expect_kept(tmp_path / "t.sqlite", int(lines[-2]) + 1)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_database_that_is_removed_is_put_back(is_replaced, tmp_path, caplog):
+    """A file that is written to lives on without a name: what came after would be lost."""
+    task, path = dense_task(), tmp_path / "t.sqlite"
+    default, *others = [task.space.default, *task.space.neighbours(task.space.default)][:3]
+    with Database(path) as database:
+        database.add(task, "local", [Measured(default, [2.0] * 3, 1.0)], verified=default)
+        path.unlink()
+        if is_replaced:
+            with Database(path) as another:  # of a search that began since
+                another.add(task, "local", [Measured(others[0], [1.5] * 3, 0.75)])
+        database.add(task, "local", [Measured(others[1], [1.0] * 3, 0.5)], verified=others[1])
+        assert "was removed or replaced while a search wrote to it" in caplog.text
+        assert database.best(task).candidate == others[1]
+    with Database(path) as again:
+        scores = [t.score for t in again.trials(task, "local")]
+        assert scores == ([0.75] if is_replaced else []) + [1.0, 0.5]
+        assert again.best(task).candidate == others[1]
+        assert again.records()
+
+
+def test_a_database_that_another_program_holds_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "LOCKED_S", 0.2)
+    task, path = dense_task(), tmp_path / "t.sqlite"
+    with Database(path) as database, contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(TuningError, match=r"database is locked\. Another program has held it"):
+            database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+        other.rollback()
+        database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+        other.close()
+        with path.open("r+b") as file:
+            file.write(bytes(range(256)) * 64)
+        with pytest.raises(TuningError, match=r"put a copy back, or move it away"):
+            for _ in range(3):
+                database.trials(task, "local")
+                database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+
+
+def test_a_database_that_becomes_something_else_ends_the_search(tmp_path):
+    task, path = dense_task(), tmp_path / "t.sqlite"
+    with Database(path) as database:
+        path.unlink()
+        path.write_text("no database" * 100)
+        with pytest.raises(TuningError, match=r"t\.sqlite is no database of trials"):
+            database.add(task, "local", [Measured(task.space.default, [2.0], 1.0)])
+    assert path.read_text().startswith("no database")
 
 
 def test_a_database_where_nothing_can_be_written_is_not_called_damaged(tmp_path):

@@ -5,9 +5,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
+from slipway.errors import RPCTimeoutError
 from slipway.tuning.builders import InLibrary
-from slipway.tuning.session import FIRST_ROUNDS, MeasuringSession
+from slipway.tuning.session import FIRST_ROUNDS, LEAST_ROUNDS, MeasuringSession
 from slipway.tuning.space import candidate_of
 
 LIBRARY = Path("library.tar")
@@ -50,6 +52,16 @@ def test_what_is_far_slower_has_the_first_turns_alone():
     assert device.runs["slow"] == 1 + FIRST_ROUNDS
 
 
+def test_what_takes_long_has_fewer_rounds(monkeypatch):
+    monkeypatch.setitem(SECONDS, "endless", 3.0)
+    device = Device()
+    session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
+    for names, wanted in ((["endless"], LEAST_ROUNDS), (["slow"], 8), (["usual", "slow"], 18)):
+        functions = {candidate_of(n, {}): InLibrary(LIBRARY, n) for n in names}
+        times = session.times(functions, 18)
+        assert len(times[candidate_of(names[0], {})]) == wanted
+
+
 def test_the_clock_is_read_while_the_device_works(monkeypatch):
     """An idle core's governor holds it at a fraction of its clock, which is no throttling."""
     device = Device()
@@ -61,3 +73,34 @@ def test_the_clock_is_read_while_the_device_works(monkeypatch):
     monkeypatch.setattr("slipway.tuning.session.about_of", about)
     session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
     assert not session.condition(InLibrary(LIBRARY, "quick")).is_throttled
+
+
+def test_the_default_may_take_longer_than_what_is_tried():
+    """All are held against it: where it had no time, each that is tried would be at fault."""
+
+    class Limited(Device):
+        timeout = 0.1
+
+        def load_module(self, name):
+            evaluator = super().load_module(name).time_evaluator
+
+            def limited(function, *arguments, **options):
+                if SECONDS[function] > self.timeout:
+                    raise RPCTimeoutError(f"{function} took too long")
+                return evaluator(function, *arguments, **options)
+
+            return SimpleNamespace(time_evaluator=limited)
+
+    device = Limited()
+    functions = {candidate_of(name, {}): InLibrary(LIBRARY, name) for name in SECONDS}
+    session = MeasuringSession(
+        device, [np.zeros(3)], [np.zeros(3)], default=candidate_of("slow", {})
+    )
+    assert len(session.times(functions, 9)[candidate_of("slow", {})]) == FIRST_ROUNDS
+    assert device.timeout == 0.1
+    session = MeasuringSession(
+        device, [np.zeros(3)], [np.zeros(3)], default=candidate_of("quick", {})
+    )
+    with pytest.raises(RPCTimeoutError, match="slow took too long"):
+        session.times(functions, 9)
+    assert device.timeout == 0.1

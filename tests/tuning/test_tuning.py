@@ -247,6 +247,24 @@ def test_the_candidate_that_kills_the_device_is_told_apart(task, tmp_path, monke
     assert found[good].kind == found[other].kind == ""
 
 
+def test_the_default_is_known_where_every_candidate_kills_the_device(task, tmp_path, monkeypatch):
+    """They are at fault, and what they are held against has its times."""
+    one, other = list(task.space.neighbours(task.space.default))[:2]
+    times = MeasuringSession.times
+
+    def deadly(self, functions, rounds):
+        if {one, other} & set(functions):
+            raise RPCTimeoutError("the device is gone")
+        return times(self, functions, rounds)
+
+    monkeypatch.setattr(MeasuringSession, "times", deadly)
+    with kernel_bench(task, Dying(one), tmp_path, rounds=1) as bench:
+        found = {m.candidate: m for m in bench.measure([one, other])}
+    assert found[one].kind == found[other].kind == "run"
+    assert found[task.space.default].seconds
+    assert found[task.space.default].score == 1.0
+
+
 def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, monkeypatch):
     """Each device has a baseline of its own; what one of them was lost with is tried again."""
     candidates = list(task.space.neighbours(task.space.default))[:4]

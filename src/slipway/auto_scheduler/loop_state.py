@@ -132,7 +132,13 @@ class State:
     def _take_over(self, older: State) -> None:
         """Know the operations and loops of a state of the same steps as one's own."""
         mine, other = older._replay, self._replay
-        found: dict[Any, Any] = {s.op: t.op for s, t in zip(mine.stages, other.stages, strict=True)}
+        positions = {id(stage): n for n, stage in enumerate(mine.stages)}
+        # Operations that cache reads and writes replaced are those of their stages, too.
+        found: dict[Any, Any] = {
+            op: other.stages[positions[id(stage)]].op
+            for op, stage in mine.schedule.stage_map.items()
+            if id(stage) in positions
+        }
         for axes, others in zip(mine.axes, other.axes, strict=True):
             found.update(zip(axes, others, strict=True))
         self._same = found | {old: found[now] for old, now in older._same.items() if now in found}

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from slipway.auto_scheduler.loop_state import State, StateObject
 from slipway.autotvm import measure as engine
-
-MeasureErrorNo = engine.MeasureErrorNo
+from slipway.autotvm.errors import BUILD_ERRORS, MeasureErrorNo
+from slipway.autotvm.own_parts import measured
+from slipway.errors import NotAvailableError
+from slipway.placeholders import TUNING, placeholder_of
+from slipway.tuning.schedules.single import (
+    Making,
+    Measurements,
+    Single,
+    built,
+    of_kernel,
+    of_schedule,
+)
 
 
 class MeasureInput:
@@ -46,6 +58,37 @@ class MeasureResult(NamedTuple):
     score: float = float("inf")
     verified: bool = True
 
+    def __str__(self) -> str:
+        costs = ", ".join(f"{cost:.4g}" for cost in self.costs)
+        return (
+            f"MeasureResult(cost:[{costs}], error_no:{int(self.error_no)}, "
+            f"all_cost:{self.all_cost:.4g}, Tstamp:{self.timestamp:.2f})"
+        )
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """A library and the tensors of its function; or, with `error_no`, why there is none."""
+
+    filename: str
+    args: list[Any] = field(default_factory=list)
+    error_no: int = 0
+    error_msg: str = ""
+    time_cost: float = 0.0
+
+
+class MeasureCallback:
+    """What is told of each batch of a search; a script's own derives from it."""
+
+    def callback(
+        self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]
+    ) -> None:
+        """Be told of a batch of a policy's search."""
+        raise NotAvailableError(f"{type(self).__name__} has no callback(policy, inputs, results)")
+
+
+PythonBasedMeasureCallback = MeasureCallback
+
 
 @dataclass(frozen=True)
 class LocalBuilder:
@@ -64,9 +107,65 @@ class LocalBuilder:
         """It as the engine's."""
         return engine.LocalBuilder(self.timeout, self.n_parallel)
 
+    def build(self, measure_inputs: Sequence[MeasureInput], verbose: int = 1) -> list[BuildResult]:
+        """Compile the state of each input, here, into a library that is the caller's."""
+        del verbose
+        found = []
+        for inp in measure_inputs:
+            one = built(_making(inp), inp.task.target, self.timeout)
+            number = int(BUILD_ERRORS[one.kind])
+            found.append(BuildResult(one.path, one.args, number, one.error, one.seconds))
+        return found
+
+
+def _library(made: BuildResult) -> Single:
+    """Return what was built as the engine has it."""
+    kind = next((k for k, no in BUILD_ERRORS.items() if no == made.error_no), "build")
+    return Single(made.filename, made.args, kind, made.error_msg, made.time_cost)
+
+
+def _making(inp: MeasureInput) -> Making:
+    """Return what makes the module of an input."""
+
+    def of_state() -> tuple[Any, list[Any]]:
+        schedule, args = inp.task.compute_dag.apply_steps_from_state(inp.state)
+        return of_schedule(schedule, args, inp.task.target)
+
+    chosen = inp.state.candidate
+    if inp.task.kernel is None or chosen is None:
+        return of_state
+    return partial(of_kernel, inp.task.kernel.kernel, chosen)
+
+
+class _Measuring:
+    """What measures libraries that a script built."""
+
+    repeat: int
+
+    def option(self, builder: LocalBuilder) -> engine.MeasureOption:
+        """Return it, and a builder, as the engine's."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        measure_inputs: Sequence[MeasureInput],
+        build_results: Sequence[BuildResult],
+        verbose: int = 1,
+    ) -> list[MeasureResult]:
+        """Measure what was built, `repeat` times, and compare its results with the computation's.
+
+        How often it runs each time follows from how long it takes.
+        """
+        del verbose
+        measurements = Measurements(self.option(LocalBuilder()).engine_runner, self.repeat)
+        return [
+            MeasureResult(*measured(measurements, inp.task, _library(made)), time.time())
+            for inp, made in zip(measure_inputs, build_results, strict=True)
+        ]
+
 
 @dataclass(frozen=True)
-class LocalRunner:
+class LocalRunner(_Measuring):
     """Measures here, in a process of its own; `timeout` is that of one call.
 
     A schedule is measured in rounds with the one that needs no search; how often one runs follows
@@ -91,7 +190,7 @@ class LocalRunner:
 
 
 @dataclass(frozen=True)
-class RPCRunner:
+class RPCRunner(_Measuring):
     """Measures on `n_parallel` devices of kind `key` of the tracker at `host`:`port`."""
 
     key: str
@@ -151,5 +250,10 @@ class LocalRPCMeasureContext:
 
 ProgramBuilder, ProgramRunner = LocalBuilder, LocalRunner | RPCRunner
 __all__ = [
-    "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner", "MeasureErrorNo", "MeasureInput",
+    "BuildResult", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner", "MeasureCallback",
+    "MeasureErrorNo", "MeasureInput", "PythonBasedMeasureCallback",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, TUNING)

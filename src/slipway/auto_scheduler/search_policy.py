@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
+from slipway.auto_scheduler.cost_model import CostModel, ModelRanking, RandomModel, XGBModel
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.auto_scheduler.records import load_records
 from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule
@@ -69,6 +69,8 @@ class SketchPolicy(SearchPolicy):
         self.verbose = verbose
         kind = XGBTuner if self.model.learns else RandomTuner
         self.tuner: Tuner = kind(task)
+        if self.model.is_own:
+            self.tuner.ranking = ModelRanking(self.model, task)
         self._load()
 
     def _load(self) -> None:
@@ -138,6 +140,9 @@ def told(policy: SearchPolicy, callbacks: Sequence[Any], verbose: int = 1) -> En
         ]  # fmt: skip
         for call in callbacks:
             call.callback(policy, ours, theirs)
+        model = getattr(policy, "model", None)
+        if model is not None and model.is_own:
+            model.update(ours, theirs)
         if verbose >= 1:
             failed = sum(r.error_no != 0 for r in results)
             print(

@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway import te
 from slipway.auto_scheduler.compute_dag import ComputeDAG
+from slipway.auto_scheduler.hardware import HardwareParams
 from slipway.auto_scheduler.loop_state import StateObject
 from slipway.auto_scheduler.measure import LocalBuilder, LocalRunner, RPCRunner
 from slipway.auto_scheduler.records import (
@@ -50,19 +51,6 @@ from slipway.tuning.space import Candidate, Choices
 
 FIRST = 64  # candidates among which one has to be legal
 TASK_INPUT_BUFFER_TABLE: dict[str, dict[str, NDArray]] = {}
-
-
-class HardwareParams(NamedTuple):
-    """What classic TVM's search was told of a device; here the target's description says it."""
-
-    num_cores: int = -1
-    vector_unit_bytes: int = 64
-    cache_line_bytes: int = 64
-    max_shared_memory_per_block: int = 0
-    max_local_memory_per_block: int = 0
-    max_threads_per_block: int = 0
-    max_vthread_extent: int = 0
-    warp_size: int = 0
 
 
 def _input_file(name: str) -> Path:
@@ -146,8 +134,7 @@ class SearchTask(ScheduledTask):
             register_workload_tensors(workload_key, compute_dag.tensors)
         self.compute_dag, self.workload_key, self.desc = compute_dag, workload_key, desc
         self.target = compile_target(target, target_host)
-        bytes_ = max(4, self.target.vector_bits // 8)
-        self.hardware_params = hardware_params or HardwareParams(self.target.num_cores, bytes_)
+        self.hardware_params = hardware_params or HardwareParams(target=self.target)
         self.layout_rewrite_option = int(layout_rewrite_option or 0)
         self.key = hash_of(f"{workload_key}\n{self.target}")
         self.flop = compute_dag.flop_ct
@@ -323,7 +310,7 @@ class KernelSearchTask:
         shapes = [list(t[1]) for t in task.args]
         self.workload_key = json.dumps([task.key, *shapes])
         self.compute_dag = KernelDAG(task)
-        self.hardware_params = hardware_params or HardwareParams(self.target.num_cores)
+        self.hardware_params = hardware_params or HardwareParams(target=self.target)
         self._task = task
 
     @property

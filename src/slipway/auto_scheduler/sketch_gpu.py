@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from slipway.auto_scheduler.analysis import LONG, Role, StageRole, extent
 from slipway.auto_scheduler.sketch import (
@@ -24,8 +25,14 @@ from slipway.auto_scheduler.sketch import (
     axis_name,
 )
 from slipway.auto_scheduler.steps import MARKS, UNROLL, Step
+from slipway.auto_scheduler.tiles_read import PartRead, parts_read
+from slipway.backends.gpu.limits import most_threads, shared_bytes
+from slipway.target import Target
 from slipway.te.operation import ComputeOp, Operation
 from slipway.tuning.space import Candidate, divisors, fitting
+
+if TYPE_CHECKING:
+    from slipway.auto_scheduler.compute_dag import ComputeDAG
 
 THREADS = (16, 32, 64, 128, 256, 512, 1024)  # of a block
 USUAL_THREADS = 64
@@ -33,25 +40,48 @@ VECTORS = (1, 2, 4)  # that a thread brings to shared memory at once
 MOST_OF_AXIS = 64  # threads along one axis
 PARTS = (1, 16, 32, 64, 128, 256)  # threads that sum one result together
 USUAL_PARTS = 32
+REFUSED = 1e6  # times the time of a candidate that a block has no room for
 FEW_RESULTS = 4096  # of a product: one thread for each would leave most of a GPU idle
 
 
 class GpuSketches(Sketches):
     """All schedules in threads that the sketch of a computation has for a GPU."""
 
+    def __init__(self, dag: ComputeDAG, target: Target) -> None:
+        self._parts_read: dict[str, list[PartRead]] = {}
+        super().__init__(dag, target)
+
     @property
     def most_threads(self) -> int:
         """The threads that a block of the target may have."""
-        return int(self.target.attrs["max_num_threads"])
+        return most_threads(self.target)
 
     def sample(self, rng: random.Random) -> Candidate:
-        """Return a random candidate, most of which have as many threads as are allowed."""
+        """Return a random candidate, most of which a block of the target has room for."""
         found = super().sample(rng)
         for _ in range(16):
-            if all(n <= self.most_threads for n in self._threads(found)):
+            if self._fits(found):
                 break
             found = super().sample(rng)
         return found
+
+    def _fits(self, candidate: Candidate) -> bool:
+        """Return whether a block has so many threads, and so much shared memory."""
+        room = shared_bytes(self.target)
+        return all(n <= self.most_threads for n in self._threads(candidate)) and all(
+            self._shared(op, dict(candidate.knobs)) <= room
+            for op in map(self._op, self._tiled(candidate.strategy))
+        )
+
+    def _shared(self, op: ComputeOp, knobs: dict[str, int]) -> int:
+        """Return the bytes that a block keeps of what a product reads."""
+        if not knobs.get(f"{op.name}.shared", 0):
+            return 0
+        lengths = {axis.var: math.prod(self._lengths(op, axis, knobs)) for axis in op.axis}
+        lengths |= {axis.var: knobs.get(axis_name(op, axis, 0), 1) for axis in op.reduce_axis}
+        if op.name not in self._parts_read:
+            self._parts_read[op.name] = parts_read(op)
+        return sum(part.bytes(lengths) for part in self._parts_read[op.name])
 
     def predicted(self, candidate: Candidate) -> float | None:
         """Return a guess at the time of the products, in multiply-adds with their loads."""
@@ -62,9 +92,8 @@ class GpuSketches(Sketches):
             lengths = [self._lengths(op, axis, knobs) for axis in op.axis]
             sums = [outer * inner for outer, _, inner in lengths]
             work = math.prod(extent(a) for a in (*op.axis, *op.reduce_axis))
-            idle = max(1.0, USUAL_THREADS / threads) if threads <= self.most_threads else math.inf
-            found += work * (1 + sum(1 / n for n in sums)) * idle
-        return found or None
+            found += work * (1 + sum(1 / n for n in sums)) * max(1.0, USUAL_THREADS / threads)
+        return found * (1.0 if self._fits(candidate) else REFUSED) or None
 
     def steps_of(self, candidate: Candidate) -> list[Step]:
         """Return the steps of a candidate's schedule."""
@@ -94,7 +123,9 @@ class GpuSketches(Sketches):
 
     def _parts(self, op: ComputeOp) -> tuple[int, ...]:
         most = min(self.most_threads, self._steps(op))
-        return tuple(n for n in PARTS if n <= most)
+        found = tuple(n for n in PARTS if n <= most)
+        # A single number has no loop that could be a thread but those that are summed.
+        return found if op.axis else found[1:] or (most,)
 
     def _knobs(self, strategy: str, searched: Sequence[StageRole]) -> Knobs:
         knobs: Knobs = {}
@@ -169,9 +200,9 @@ class GpuWriter(SketchWriter):
     def _spread(self, stage: int, op: ComputeOp) -> None:
         """A thread for each result, or several that sum it together."""
         data = len(op.axis)
-        if not data:
+        if not data and not op.reduce_axis:
             return
-        if self._knob(f"{op.name}.parts", 1) > 1:
+        if not data or self._knob(f"{op.name}.parts", 1) > 1:
             self._sum_together(stage, op)
             return
         if data > 1:
@@ -192,10 +223,13 @@ class GpuWriter(SketchWriter):
             self._do("FU", stage, list(range(data, data + reduced)))
         if data > 1:
             self._do("FU", stage, list(range(data)))
-        self._bind(stage, 0, "blockIdx.x")
+        if data:
+            self._bind(stage, 0, "blockIdx.x")
+        summed = min(1, data)  # the number of the loop
         steps = math.prod(map(extent, op.reduce_axis))
-        self._do("SP", stage, 1, steps, [self._knob(f"{op.name}.parts", USUAL_PARTS)], 1)
-        self._bind(stage, 2, "threadIdx.x")
+        parts = min(self._knob(f"{op.name}.parts", USUAL_PARTS), steps)
+        self._do("SP", stage, summed, steps, [parts], 1)
+        self._bind(stage, summed + 1, "threadIdx.x")
 
     def _bind(self, stage: int, loop: int, mark: str) -> None:
         self._do("AN", stage, loop, MARKS.index(mark))

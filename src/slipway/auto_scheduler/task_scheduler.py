@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,13 @@ from slipway.auto_scheduler.search_policy import (
     told,
 )
 from slipway.auto_scheduler.search_task import TuningOptions
+from slipway.autotvm.tuner import unmeasured
 from slipway.errors import TuningError
 from slipway.toolchain.tempdir import tempdir
 
+_log = logging.getLogger("slipway.auto_scheduler")
 BATCH = 8
+HOPED = 0.1  # part of a task's time, by whose loss tasks are compared
 LEAST = 2  # trials of a task, where few are shared by many: the first is the default itself
 POLICIES: dict[str, Callable[[], CostModel]] = {
     "default": XGBModel, "sketch.xgb": XGBModel, "sketch.random": RandomModel,
@@ -31,10 +35,10 @@ STRATEGIES = ("gradient", "round-robin")
 class TaskScheduler:
     """Tunes tasks together; `task_weights` says how often each is run.
 
-    "gradient" gives the next batch to the task whose runs take the most time, halved for every
-    batch that brought it nothing; "round-robin" to each in turn.  After a search `best_costs` are
-    the seconds of each task's best, and `cur_score` what `objective_func` makes of them (by default
-    the weighted sum).
+    "gradient" gives the next batch to the task whose gain would be the objective's most, halved for
+    every batch that brought it nothing; "round-robin" to each in turn.  After a search `best_costs`
+    are the seconds of each task's best, and `cur_score` what `objective_func` makes of them (by
+    default the weighted sum).
     """
 
     def __init__(
@@ -87,7 +91,8 @@ class TaskScheduler:
     ) -> None:
         """Make the trials of the options, over all tasks together.
 
-        Raises TuningError when a device gives no results; what was found is in the log by then.
+        Raises TuningError when a device gives no results, or no candidate of any task could be
+        measured; what was found is in the log by then.
         """
         del search_policy_params, adaptive_training
         policies = self._policies(search_policy)
@@ -102,11 +107,14 @@ class TaskScheduler:
                 policy, search = policies[at], searches[at]
                 limit = min(size, tune_option.num_measure_trials - self.ct)
                 call = told(policy, tune_option.measure_callbacks, 0)
+                for callback in self.callbacks:
+                    callback.pre_tune(self, at)
                 with search.bench:
                     made = policy.tuner.advance(search, limit, self.task_cts[at], [call])
                 self.ct += made
                 self.task_cts[at] += made
-                self.best_costs[at] = search.default_seconds * search.best_score
+                if not search.is_unmeasured:
+                    self.best_costs[at] = search.default_seconds * search.best_score
                 self.cur_score = self.objective_func(self.best_costs)
                 stale = self.task_cts[at] - policy.tuner.best_iter
                 if not made or (per_task_early_stopping and stale >= per_task_early_stopping):
@@ -115,7 +123,8 @@ class TaskScheduler:
                     callback.post_tune(self, at)
                 early = tune_option.early_stopping
                 if early and self.ct - max(p.tuner.best_iter for p in policies) >= early:
-                    return
+                    break
+        _tell_unmeasured(self.tasks, searches)
 
     def _policies(self, given: str | Sequence[SketchPolicy]) -> list[SketchPolicy]:
         if not isinstance(given, str):
@@ -134,12 +143,28 @@ class TaskScheduler:
             return fresh[0]
         if self.strategy == "round-robin":
             return min(waiting, key=lambda at: self.task_cts[at])
-        return max(
-            waiting,
-            key=lambda at: (
-                self.best_costs[at] * self.task_weights[at] / 2.0 ** searches[at].fruitless
-            ),
-        )
+        return max(waiting, key=lambda at: self._hope(at, int(searches[at].fruitless)))
+
+    def _hope(self, at: int, fruitless: int) -> float:
+        """Return what the whole would gain if a task became a tenth faster."""
+        costs = list(self.best_costs)
+        now = float(self.objective_func(costs))
+        costs[at] *= 1 - HOPED
+        gain = now - float(self.objective_func(costs))
+        return (gain if math.isfinite(gain) else math.inf) / 2.0**fruitless
+
+
+def _tell_unmeasured(tasks: Sequence[Any], searches: Sequence[Any]) -> None:
+    """Warn of tasks none of whose candidates could be measured; TuningError for all of them."""
+    texts = [
+        unmeasured(task, search)
+        for task, search in zip(tasks, searches, strict=True)
+        if search.is_unmeasured
+    ]
+    if texts and len(texts) == sum(search.trials > 0 for search in searches):
+        raise TuningError(texts[0])
+    for text in texts:
+        _log.warning("%s", text)
 
 
 class TaskSchedulerCallback:

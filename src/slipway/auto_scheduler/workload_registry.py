@@ -25,7 +25,7 @@ def register_workload(
     name = "" if f is None and callable(func_name) else str(func_name)
 
     def register(function: Workload) -> Workload:
-        known = name or function.__name__
+        known = name or name_of_function(function)
         if known in WORKLOAD_FUNC_REGISTRY and not override:
             raise TuningError(
                 f"{known!r} has been registered already: register_workload(name, override=True) "
@@ -98,6 +98,25 @@ def register_workload_tensors(
     return workload_key
 
 
+def serialize_workload_registry_entry(workload_key: str) -> tuple[str, Any]:
+    """Return the name of a key's workload and what is registered, for another process.
+
+    Raises TuningError for an unknown key.
+    """
+    if not is_registered(workload_key):
+        raise TuningError(f"there is no workload of the key {workload_key[:80]}")
+    name = workload_key
+    if workload_key not in WORKLOAD_FUNC_REGISTRY:
+        name = json.loads(workload_key)[0]
+    return name, WORKLOAD_FUNC_REGISTRY[name]
+
+
+def deserialize_workload_registry_entry(data: tuple[str, Any]) -> None:
+    """Register what `serialize_workload_registry_entry` returned, unless the name is known."""
+    name, value = data
+    WORKLOAD_FUNC_REGISTRY.setdefault(name, value)
+
+
 def hash_of(text: str) -> str:
     """Return the short name of a computation, which its text says."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -107,7 +126,13 @@ def _name_of(function: Workload) -> str:
     for name, known in WORKLOAD_FUNC_REGISTRY.items():
         if known is function:
             return name
-    return getattr(function, "__name__", repr(function))
+    return name_of_function(function)
+
+
+def name_of_function(function: Any) -> str:
+    """Return what a function is called: where it is defined, too, if that is another function."""
+    inner = getattr(function, "func", function)  # of functools.partial
+    return str(getattr(inner, "__qualname__", repr(function)))
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.autotvm import callback, graph_tuner, measure, record, task, tuner
+from slipway.autotvm import callback, database, graph_tuner, measure, record, task, tuner
 from slipway.autotvm.graph_tuner import apply_graph_best
 from slipway.autotvm.measure import (
     LocalBuilder,
@@ -18,6 +18,7 @@ from slipway.autotvm.measure import (
     RPCRunner,
     measure_option,
 )
+from slipway.autotvm.record import measure_str_key
 from slipway.autotvm.task import (
     ApplyHistoryBest,
     ConfigEntity,
@@ -33,8 +34,8 @@ from slipway.placeholders import TUNING, placeholder_of
 __all__ = [
     "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "FallbackContext",
     "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
-    "apply_graph_best", "apply_history_best", "callback", "get_config", "graph_tuner", "measure",
-    "measure_option", "record", "task", "template", "tuner",
+    "apply_graph_best", "apply_history_best", "callback", "database", "get_config", "graph_tuner",
+    "measure", "measure_option", "measure_str_key", "record", "task", "template", "tuner",
 ]  # fmt: skip
 
 

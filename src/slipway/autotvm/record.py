@@ -49,6 +49,12 @@ def key_of_template(name: str, args: Any, target: Target) -> str:
     return _hash(json.dumps([name, args, str(target)]))
 
 
+def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
+    """Return the text that stands for an input, with its configuration or without."""
+    config = str(inp.config) if include_config else ""
+    return "".join([str(inp.target), inp.task.name, str(inp.task.workload[1:]), config])
+
+
 def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> str:
     """Return a trial as a line of JSON, which is the one protocol there is."""
     _as_json(protocol)
@@ -82,7 +88,7 @@ def decode(line: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResu
     """Return the trial of a line.  Raises TuningError for what is none."""
     _as_json(protocol)
     try:
-        row = json.loads(line)
+        row = _present(json.loads(line))
         costs, error_no, all_cost, timestamp = row["result"]
         config: Candidate | ConfigEntity
         if "op" in row:
@@ -114,6 +120,17 @@ def decode(line: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResu
     ) as error:
         raise TuningError(f"this is no trial of a tuner's log ({error!r}): {line[:80]}") from None
     return MeasureInput(target, task, config), result
+
+
+def _present(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line as they are written today: of TVM 0.6, or a choice without its trial."""
+    if "result" not in row and "op" in row:
+        return {**row, "result": [[row["score"]], 0, 0.0, 0.0]}
+    if "i" not in row:
+        return row
+    target, name, args, kwargs, _, config = row["i"]
+    entity = {"index": config["i"], "code_hash": config.get("c"), "entity": config["e"]}
+    return {"input": [target, name, args, kwargs], "config": entity, "result": row["r"]}
 
 
 def load_from_file(filename: str | Path) -> Iterator[tuple[MeasureInput, MeasureResult]]:

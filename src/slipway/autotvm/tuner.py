@@ -6,6 +6,7 @@ best when it beats the best so far and its results are right.
 
 from __future__ import annotations
 
+import logging
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -22,9 +23,10 @@ from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench, Decision, Measured
 from slipway.tuning.runner import Runner
-from slipway.tuning.search import TaskSearch
+from slipway.tuning.search import Ranking, TaskSearch
 from slipway.tuning.space import Candidate, candidate_of
 
+_log = logging.getLogger("slipway.autotvm")
 BATCH = 8
 _ERRORS = {
     "": MeasureErrorNo.NO_ERROR, "build": MeasureErrorNo.COMPILE_HOST,
@@ -90,10 +92,21 @@ class _Log:
         del task, device
 
 
-class _RandomSearch(TaskSearch[Task]):
+class _IndexSearch(TaskSearch[Task]):
+    indices: tuple[int, int] | None = None  # the first and the last of those that are tried
+
+    def _all(self) -> Iterable[Candidate]:
+        first, last = self.indices or (0, None)
+        return islice(_all(self.task), first, None if last is None else last + 1)
+
+
+class _RandomSearch(_IndexSearch):
     def _proposals(self, size: int) -> list[Candidate]:
         space = self.task.space
         assert space.default is not None
+        if self.indices is not None:
+            rest = [c for c in self._all() if c not in self.scores]
+            return self.rng.sample(rest, min(size, len(rest)))
         found = [] if self.scores else [space.default]
         if len(space) <= 4 * (len(self.scores) + size):  # so few that all can be looked at
             rest = [c for c in _all(self.task) if c not in self.scores and c not in found]
@@ -103,9 +116,9 @@ class _RandomSearch(TaskSearch[Task]):
         return list(dict.fromkeys([*found, *unseen]))[:size]
 
 
-class _GridSearch(TaskSearch[Task]):
+class _GridSearch(_IndexSearch):
     def _proposals(self, size: int) -> list[Candidate]:
-        return list(islice((c for c in _all(self.task) if c not in self.scores), size))
+        return list(islice((c for c in self._all() if c not in self.scores), size))
 
 
 class _GeneticSearch(TaskSearch[Task]):
@@ -150,6 +163,10 @@ class Tuner:
                     f"{type(self).__name__} takes no {name!r}.{did_you_mean(name, self.OPTIONS)}"
                 )
         self.task = task
+        self.indices: tuple[int, int] | None = None
+        self.ranking: Ranking | None = None  # what orders candidates in the engine's place
+        if options.get("range_idx") is not None:
+            self.indices = _range(task, options["range_idx"])
         self.best_config: Any = None
         self.best_flops = 0.0
         self.best_iter = 0
@@ -186,7 +203,8 @@ class Tuner:
     ) -> None:
         """Make `n_trial` trials, or until `early_stopping` of them brought nothing better.
 
-        Every batch is given to the callbacks.  Raises TuningError when the device fails.
+        Every batch is given to the callbacks.  A warning says that no candidate could be held
+        against the default.  Raises TuningError when the device fails.
         """
         del si_prefix
         with tempdir() as folder:
@@ -197,15 +215,18 @@ class Tuner:
                     tried = self.advance(search, min(BATCH, n_trial - made), made, callbacks)
                     made += tried
                     if not tried or (early_stopping and made - self.best_iter >= early_stopping):
-                        return
+                        break
+            if search.is_unmeasured:  # others may be tuned after this one
+                _log.warning("%s", unmeasured(self.task, search))
 
     def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
-        bench = self.task.bench(
-            measure_option.runner.runner(), folder, measure_option.rounds,
-            measure_option.builder.builder,
-        )  # fmt: skip
-        return self.SEARCH(self.task, self._log, bench)
+        search = self.SEARCH(self.task, self._log, measure_option.bench(self.task, folder))
+        if self.ranking is not None:
+            search.model = self.ranking
+        if isinstance(search, _IndexSearch):
+            search.indices = self.indices
+        return search
 
     def advance(
         self,
@@ -245,6 +266,31 @@ class Tuner:
         if inputs:
             for call in callbacks:
                 call(self, inputs, results)
+
+
+def _range(task: Task, given: Any) -> tuple[int, int]:
+    """Return the first and the last index that a tuner may try.  Raises TuningError for others."""
+    count = len(task.space)
+    try:
+        first, last = map(int, given)
+    except (TypeError, ValueError):
+        raise TuningError(
+            f"range_idx={given!r} is not the first and the last index to try, as (8, 15)"
+        ) from None
+    if not 0 <= first <= last < count:
+        raise TuningError(
+            f"range_idx={given!r} is not inside of the {count} candidates of {task}: 0 to "
+            f"{count - 1}"
+        )
+    return first, last
+
+
+def unmeasured(task: object, search: TaskSearch[Any]) -> str:
+    """Return what to say of a search that could hold nothing against the default."""
+    return (
+        f"{task}: no candidate of {search.trials} could be held against the default choice; the "
+        f"first error: {search.first_error}"
+    )
 
 
 class XGBTuner(Tuner):

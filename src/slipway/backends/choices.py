@@ -34,7 +34,7 @@ from slipway.backends.strategy import (
     registered,
     strategies,
 )
-from slipway.errors import ScheduleError, did_you_mean, reason_of
+from slipway.errors import FileError, ScheduleError, did_you_mean, reason_of
 from slipway.relay import op_registry
 from slipway.relay.dims import described
 from slipway.relay.types import flatten
@@ -49,6 +49,8 @@ FORCE, RECORDS = "schedules.force", "schedules.records"
 LAYOUT = "layout:"
 # Likewise: which kernel in hand-written C computes it, if any.
 WRITTEN = "written:"
+# What every record of a file has.
+FIELDS = ("op", "attrs", "inputs", "target", "strategy")
 KnownKnobs = Mapping[str, tuple[str, ...] | None]
 # What can be wanted with each prefix, with its knobs.
 PREFIXED: Mapping[str, KnownKnobs] = {
@@ -73,6 +75,10 @@ PREFIXED: Mapping[str, KnownKnobs] = {
         (),
     ),
 }
+
+
+class RecordsError(ScheduleError, FileError):
+    """A file of records that cannot be read, or holds something else."""
 
 
 def forced_for(problem: Problem) -> Forced | None:
@@ -212,7 +218,8 @@ def record_of(choice: Choice) -> dict[str, Any]:
 def records(path: str) -> Mapping[tuple[str, ...], Mapping[str, Any]]:
     """Return the records of a file by their keys; the last one of a key counts.
 
-    Raises ScheduleError for a file that cannot be read, with the line at fault.
+    Of a tuner's log, whose lines are trials, the best that was verified counts.
+    Raises RecordsError for a file that cannot be read, with the line at fault.
     """
     return _records(path, records_digest(path))
 
@@ -222,7 +229,7 @@ def records_digest(path: str) -> str:
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:
-        raise ScheduleError(
+        raise RecordsError(
             f"the option {RECORDS!r} names {path}, which cannot be read: {error.strerror}"
         ) from error
 
@@ -233,7 +240,7 @@ def _records(path: str, digest: str) -> Mapping[tuple[str, ...], Mapping[str, An
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ScheduleError(
+        raise RecordsError(
             f"the option {RECORDS!r} names {path}, which cannot be read: {reason_of(error)}"
         ) from None
     for number, line in enumerate(lines, 1):
@@ -241,16 +248,38 @@ def _records(path: str, digest: str) -> Mapping[tuple[str, ...], Mapping[str, An
             continue
         try:
             record = json.loads(line)
+            if not isinstance(record, Mapping):
+                raise TypeError("it is no object")
+            if missing := [name for name in FIELDS if name not in record]:
+                raise TypeError(_other_format(record) or f"it has no {missing[0]!r}")
             key = (record["op"], record["attrs"], *record["inputs"], record["target"])
             record["strategy"].strip()
             if not all(isinstance(text, str) for text in key):
                 raise TypeError("operator, attributes, types and target are texts")
             if not isinstance(record.get("knobs") or {}, Mapping):
                 raise TypeError("knobs is no object")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ScheduleError(
-                f"{path}, line {number}: this is no record of a strategy ({error!r}); `slipway "
-                "check MODEL --explain` shows what one says"
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise RecordsError(
+                f"{path}, line {number}: this is no record of a strategy ({reason_of(error)}); "
+                "`slipway tune` writes such, `slipway check MODEL --explain` shows what one says"
             ) from None
-        found[key] = record
+        if "result" not in record or _is_better(record, found.get(key)):
+            found[key] = record
     return found
+
+
+def _is_better(trial: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
+    """Return whether a trial of a log won, and against what is known of its kernel."""
+    score = trial.get("score")
+    if trial.get("verified") is False or not isinstance(score, int | float):
+        return False
+    return known is None or "result" not in known or score < known["score"]
+
+
+def _other_format(record: Mapping[str, Any]) -> str:
+    """Return what a record of another tuner is, and who reads it; nothing for any other object."""
+    if {"input", "config", "result"} <= record.keys():
+        return "it is one of autotvm, which autotvm.apply_history_best reads"
+    if {"i", "r"} <= record.keys():
+        return "it is one of auto_scheduler, which auto_scheduler.ApplyHistoryBest reads"
+    return ""

@@ -10,10 +10,10 @@
 A tile has no more rows than the lower end of a range allows, so that the last one may overlap the
 one before.  Parts end at each of `CUTS`, and neighbours that are scheduled alike are one.
 
-A strategy may give several knobs for open sizes (`Strategy.by_size`), each with what it costs as a
-formula of them: then each has a schedule for all sizes, or for those of one part, and the cheapest
-runs.  An operator with
-two ways (`op_registry.Ways`) has a kernel for each, which may have versions:
+A strategy may give knobs for open sizes (`Strategy.by_size`), each with what it costs as a formula
+of them: then each has a schedule for all sizes, or for those of one part, and the cheapest runs.
+One alone serves them all.  An operator with two ways (`op_registry.Ways`) has a kernel for each,
+which may have versions:
 
     a convolution of h by w   ->   if 9 * h * w < 36 * ceil(h / 4) * ceil(w / 4) + 40: directly
                                    else: by Winograd's algorithm
@@ -211,7 +211,7 @@ def _in_parts(
     if not variables:
         return lowered(function, whole)
     table = _table(whole, variables)
-    if len(table) > 1:
+    if table:  # one entry, too: then it serves the whole range
         return _cheapest_of(table, function, target, lowered)
     found = _size_versions(function, target, whole, variables, cuts)
     if found is None:
@@ -219,7 +219,7 @@ def _in_parts(
     variable, versions = found
     made = [
         _cheapest_of(version.table, version.function, target, lowered)
-        if len(version.table) > 1
+        if version.table
         else lowered(version.function, version.kernel)
         for version in versions
     ]

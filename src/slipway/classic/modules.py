@@ -26,7 +26,6 @@ FOLDED: dict[str, str] = {
     "autotvm.tuner": "ga_tuner index_based_tuner tuner xgboost_tuner",
     "contrib.torch": "as_torch module optimize_torch pytorch_tvm",
     "ir": "attrs base op tensor_type type",
-    "meta_schedule": "default_config",
     "meta_schedule.builder": "builder local_builder",
     "meta_schedule.database": "database json_database memory_database",
     "meta_schedule.runner": "config local_runner rpc_runner",

@@ -62,7 +62,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS,
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
-    "tvm.driver.tvmc": "tvmc has load, compile, run and tune; the commands are "
+    "tvm.driver.tvmc": "tvmc has load, compile, run, tune and its modules; the commands are "
     "`python -m slipway.driver.tvmc`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
     "tvm.micro": "see slipway.micro",

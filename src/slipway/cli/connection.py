@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
 from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 
 def tracker_address(host: str | None, key: str, tracker: str | None) -> tuple[str, int] | None:
@@ -41,6 +44,26 @@ def check_device_named(
             raise OptionError(
                 f"{name} needs --tracker HOST:PORT or --rpc-host: without one, this machine is it"
             )
+
+
+def check_can_run(target: Target, host: str | None, tracker: str | None) -> None:
+    """Raise OptionError for a microcontroller's target where no device is named."""
+    if host is None and tracker is None and target.parsed_triple.is_bare:
+        raise OptionError(
+            f"{target} is for a microcontroller, which this machine is not: name one with "
+            "--tracker HOST:PORT and --rpc-key. `slipway farm up --kinds cortex-m4` makes emulated "
+            "ones"
+        )
+
+
+def write_for_device(library: Any, target: Target, folder: Path, stem: str) -> Path:
+    """Export a compiled model as what its device loads, and return the file.
+
+    A microcontroller takes an archive, which its session links for the board's memory.
+    """
+    path = folder / f"{stem}{'.a' if target.parsed_triple.is_bare else '.tar'}"
+    library.export_library(str(path))
+    return path
 
 
 class Connection:
@@ -114,12 +137,16 @@ class Connection:
             library.export_library(str(path))
             return self.load(path)
 
-    def graph_module(self, artifact: Path) -> Any:
-        """Return the graph executor of a model, on the kinds of device that it is for."""
+    def graph_module(self, artifact: Path, upload: Path | None = None) -> Any:
+        """Return the graph executor of a model, on the kinds of device that it is for.
+
+        `upload` is what of it the device loads, where that is another file.
+        """
         from slipway.contrib import graph_executor
         from slipway.runtime.artifact import metadata_of
         from slipway.runtime.model_devices import ModelDevices
 
         devices = ModelDevices(metadata_of(artifact), self.remote)
         self.device = devices.main
-        return graph_executor.GraphModule(self.load(artifact)["default"](*devices.each))
+        loaded = self.load(upload or artifact)
+        return graph_executor.GraphModule(loaded["default"](*devices.each))

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.box import SIMPLE
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape, render
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -24,10 +25,12 @@ T = TypeVar("T")
 
 # A file or a pipe has no width: tables in it need not be folded.
 PIPE_WIDTH = 200
+LONG = 200  # rows from which on a table is laid out here: Rich takes 0.4 ms for each
 _width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
 
-out = Console(highlight=False, soft_wrap=True, width=_width)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Names have colons, too: "block:key:0" is no picture of a key.
+out = Console(highlight=False, soft_wrap=True, width=_width, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def plain(words: object) -> str:
@@ -66,7 +69,14 @@ def table(
     title: str | None = None,
     text_columns: int = 1,
 ) -> None:
-    """Print a table; the columns after the first `text_columns` hold numbers: aligned right."""
+    """Print a table, if it has rows; columns after the first `text_columns` are aligned right."""
+    rows = list(rows)
+    if not rows:
+        return
+    lines = _lines(columns, rows, text_columns) if len(rows) > LONG else []
+    if lines:
+        out.print(*([f"[bold]{title}[/]"] if title else []), *lines, sep="\n")
+        return
     view = Table(title=title, title_justify="left", title_style="bold", header_style="", box=SIMPLE)
     for index, name in enumerate(columns):
         if index < text_columns:  # folded, because a name cut short cannot be looked up
@@ -76,6 +86,38 @@ def table(
     for row in rows:
         view.add_row(*row)
     out.print(view)
+
+
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> list[str]:
+    """Return the lines of a table as Rich draws it; none where it does not fit, or has paragraphs.
+
+    What is too wide is folded, which Rich does.
+    """
+    widths = [cell_len(name) for name in columns]
+    measured = []
+    for row in rows:
+        cells = [(cell, cell_len(_shown(cell))) for cell in row]
+        widths = [max(width, own) for width, (_, own) in zip(widths, cells, strict=True)]
+        measured.append(cells)
+    whole = sum(widths) + 3 * len(widths) - 1
+    if whole + 2 > out.width or any("\n" in cell for row in rows for cell in row):
+        return []
+
+    def line(cells: Sequence[tuple[str, int]]) -> str:
+        parts = []
+        for index, ((cell, own), width) in enumerate(zip(cells, widths, strict=True)):
+            room = " " * (width - own)
+            parts.append(f" {cell}{room} " if index < text_columns else f" {room}{cell} ")
+        return f" {' '.join(parts)} "
+
+    head = line([(name, cell_len(name)) for name in columns])
+    blank = " " * (whole + 2)
+    return [blank, head, f" {'─' * whole} ", *map(line, measured), blank]
+
+
+def _shown(cell: str) -> str:
+    """Return a cell without its markup."""
+    return render(cell, emoji=False).plain if "[" in cell else cell
 
 
 def size_text(size_bytes: float) -> str:

@@ -143,7 +143,7 @@ def _spelled(message: str) -> str:
 
 def _full_folders() -> str:
     """Return which of the folders that are written to, the outputs' aside, have no space left."""
-    from slipway.toolchain.native import cache_dir
+    from slipway.toolchain.runtime_library import cache_dir
 
     found = {"TMPDIR": _temporary(), "SLIPWAY_CACHE": cache_dir(), "the current folder": Path.cwd()}
     full = [

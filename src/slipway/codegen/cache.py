@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from slipway.toolchain.native import cache_dir
+from slipway.toolchain.runtime_library import cache_dir
 
 LIMIT_BYTES = 512 << 20
 SWEEP_BYTES = LIMIT_BYTES >> 5

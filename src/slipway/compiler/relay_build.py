@@ -14,7 +14,7 @@ from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
-from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
+from slipway.compiler.several_devices.graphs import graph_over, has_control_flow, has_serial_work
 from slipway.compiler.several_devices.targets import (
     fallback_device,
     several_targets,
@@ -130,10 +130,10 @@ def _build_over(
 def targets_of(module: IRModule, target: Target, state: State | None = None) -> dict[int, Target]:
     """Return what `build` compiles a module for, by kinds of device.
 
-    Control flow runs on a GPU's processor; states are kept on one device.
+    Control flow and long serial work run on a GPU's processor; states are kept on one device.
     """
     own = {target.kind.device_type: target}
-    if target.kind.is_cpu or state or not has_control_flow(module):
+    if target.kind.is_cpu or state or not (has_control_flow(module) or has_serial_work(module)):
         return own
     return {1: target.host or Target("llvm"), **own}
 

@@ -7,38 +7,73 @@ the model runs in this process on its processor, nothing has to be asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.deploy.tensors import TensorSpec
-from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.artifact import Artifact
+from slipway.runtime.graph.plain_graph import NotPlainError, plain_graph
+
+if TYPE_CHECKING:
+    from slipway.runtime.graph.graph_executor import GraphModule
 
 Array = np.ndarray[Any, Any]
 
 
 class DirectCalls:
-    """Runs an executor on arrays of exactly its inputs' shapes and types."""
+    """Runs an executor on arrays of exactly its inputs' shapes and types.
 
-    def __init__(self, executor: GraphModule, inputs: list[Array], outputs: list[Array]) -> None:
-        self._executor, self._inputs, self._outputs = executor, inputs, outputs
+    `run` says whether it has run; where it has not, the long way tells why.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[], bool],
+        names: Sequence[str],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+    ) -> None:
+        self._run, self._names, self._inputs, self._outputs = run, names, inputs, outputs
         self._wanted = [(view.shape, view.dtype) for view in inputs]
 
-    def run(self, given: Sequence[object]) -> list[Array] | None:
+    def run(self, given: Sequence[object], named: Mapping[str, object]) -> list[Array] | None:
         """Return copies of the outputs; None where something has to be asked first."""
-        if len(given) != len(self._wanted) or self._executor.has_given_memory:
+        if named:
+            if given or len(named) != len(self._names):
+                return None
+            given = [named.get(name) for name in self._names]
+        if len(given) != len(self._wanted):
             return None
         arrays: list[Array] = []
         for value, (shape, dtype) in zip(given, self._wanted, strict=True):
-            if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+            if type(value) is not np.ndarray or value.shape != shape:
+                return None
+            if value.dtype is not dtype and value.dtype != dtype:  # NumPy's own are one object each
                 return None
             arrays.append(value)
         for view, array in zip(self._inputs, arrays, strict=True):
             np.copyto(view, array)
-        self._executor.run()
-        return [view.copy() for view in self._outputs]
+        return [view.copy() for view in self._outputs] if self._run() else None
+
+
+def plain_calls(
+    artifact: Artifact, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]
+) -> DirectCalls | None:
+    """Return the short way to an executor of its own, made without tvm-ffi; None as below."""
+    if any(spec.is_open for spec in (*inputs, *outputs)):
+        return None
+    graph = plain_graph(artifact)
+    names = [spec.name for spec in inputs]
+    if graph is None or not set(names) <= set(graph.names):
+        return None
+    with suppress(NotPlainError):
+        taken = [graph.view("get_input", graph.names.index(name)) for name in names]
+        made = [graph.view("get_output", number) for number in range(len(outputs))]
+        return DirectCalls(graph.run, names, taken, made)
+    return None
 
 
 def direct_calls(
@@ -54,5 +89,12 @@ def direct_calls(
         taken = [np.from_dlpack(executor.get_input(spec.name)) for spec in inputs]
         made = [np.from_dlpack(executor.get_output(i)) for i in range(len(outputs))]
         if all(view.flags.writeable for view in taken):
-            return DirectCalls(executor, taken, made)
+
+            def run() -> bool:
+                if executor.has_given_memory:
+                    return False
+                executor.run()
+                return True
+
+            return DirectCalls(run, [spec.name for spec in inputs], taken, made)
     return None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import reprlib
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
-from slipway.deploy.direct import DirectCalls, direct_calls
+from slipway.deploy.direct import DirectCalls, direct_calls, plain_calls
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import (
     Array,
@@ -23,17 +22,17 @@ from slipway.deploy.tensors import (
     specs_of,
 )
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from slipway.runtime.arrays.array_file import contents_of
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
-from slipway.runtime.graph.graph_executor import GraphModule
-from slipway.runtime.load import module_of_artifact
 from slipway.runtime.model_devices import ModelDevices
-from slipway.runtime.timing import BenchmarkResult
-from slipway.toolchain import native
-from slipway.toolchain.tempdir import TempDirectory
 
 if TYPE_CHECKING:
+    from slipway.deploy.agreement import Agreement
     from slipway.inspect.profile import ModelProfile
     from slipway.rpc.client import RPCSession
+    from slipway.runtime.graph.graph_executor import GraphModule
+    from slipway.runtime.timing import BenchmarkResult
+    from slipway.toolchain.tempdir import TempDirectory
 
 Outputs = dict[str, Array]
 MAX_RUNS = 100_000
@@ -63,7 +62,8 @@ class Model:
         self.library = library
         self.where = "this machine"
         self.artifact = artifact
-        contents = read_artifact(artifact.read_bytes(), artifact.name, here=False)
+        self._stamp = _stamp(artifact)
+        contents = self._read()
         if contents.graph is None:
             raise ExecutionError(
                 f"{artifact} holds operators and no model; slipway.runtime.load_module opens it"
@@ -83,6 +83,7 @@ class Model:
         self._owns_session = False
         self._executor: GraphModule | None = None
         self._direct: DirectCalls | None = None  # once there is an executor in this process
+        self._is_tried = False  # whether one without tvm-ffi can be made
 
     # Running.
 
@@ -104,19 +105,49 @@ class Model:
                     self._session, self.artifact, self.name, self._devices
                 )
             else:
-                self._executor = GraphModule(self._loaded()["default"](*self._devices.each))
+                from slipway.deploy.local import executor_of
+
+                self._direct = None  # the parameters of an executor without tvm-ffi
+                self._executor = executor_of(self._loaded(), self._devices.each)
                 self._direct = direct_calls(self._executor, self.inputs, self.outputs)
         return self._executor
 
+    def _read(self) -> Artifact:
+        return read_artifact(contents_of(self.artifact), self.artifact.name, here=False)
+
+    def _is_overwritten(self) -> bool:
+        """Return whether other bytes were written into the file that is seen where it lies.
+
+        A file that has taken its name, as `save` writes one, changes nothing.
+        """
+        found = _stamp(self.artifact)
+        return found is not None and found != self._stamp and found[:2] == (self._stamp or ())[:2]
+
     def _loaded(self) -> Any:
+        """Return what this was compiled to, or what is in its file, checked for this machine."""
         if self.library is not None:
             return self.library
-        contents, name = self._contents, self.artifact.name
-        if contents is None:
-            contents = read_artifact(self.artifact.read_bytes(), name, here=False)
+        contents = self._contents
+        if contents is None or self._is_overwritten():
+            contents = self._read()
         check_artifact_runs_here(contents)  # only now does it matter
         self._contents = None  # its parameters are copied into memory of the library's own
-        return module_of_artifact(contents)
+        return contents
+
+    def _short_way(
+        self, inputs: Sequence[object], named: Mapping[str, object]
+    ) -> list[Array] | None:
+        """Return the outputs for arrays that fit as they are; None where more is to be asked.
+
+        Until somebody asks for the executor, a model of a file has one without tvm-ffi.
+        """
+        if self._direct is None and not (self._executor or self._session or self._is_tried):
+            self._is_tried = True
+            if self.library is None:
+                contents = self._loaded()
+                self._direct = plain_calls(contents, self.inputs, self.outputs)
+                self._contents = None if self._direct is not None else contents
+        return None if self._direct is None else self._direct.run(inputs, named)
 
     def __call__(self, *inputs: Any, **named: Any) -> Array | Outputs:
         """Run the model: ``m(x)``, ``m(x, y)``, ``m(image=x)`` or ``m({"image": x})``.
@@ -125,10 +156,12 @@ class Model:
         the rows they have in the model are run one batch after the other.  Returns an array, or
         for several outputs a dictionary by name.  Raises ExecutionError for inputs that do not fit.
         """
-        made = None if named or self._direct is None else self._direct.run(inputs)
+        direct = self._direct
+        made = self._short_way(inputs, named) if direct is None else direct.run(inputs, named)
         if made is not None:
-            names = (spec.name for spec in self.outputs)
-            return made[0] if len(made) == 1 else dict(zip(names, made, strict=True))
+            if len(made) == 1:
+                return made[0]
+            return dict(zip((spec.name for spec in self.outputs), made, strict=True))
         results = self.run(named_inputs(self.inputs, inputs, named))
         return next(iter(results.values())) if len(results) == 1 else results
 
@@ -149,6 +182,9 @@ class Model:
         return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
     def _run_once(self, arrays: Mapping[str, Array]) -> Outputs:
+        made = None if self._executor else self._short_way((), arrays)
+        if made is not None:
+            return {spec.name: made[i] for i, spec in enumerate(self.outputs)}
         executor = self.executor
         for name, value in arrays.items():
             executor.set_input(name, np.asarray(value, order="C"))
@@ -193,6 +229,7 @@ class Model:
         Also at the end of ``with m.on("pi4", tracker=...) as there:``.
         """
         self._executor = self._direct = None
+        self._is_tried = False
         if self._session is not None and self._owns_session:
             self._session.close()
 
@@ -211,7 +248,7 @@ class Model:
         from slipway.inspect.profile import profile_model
 
         number, repeat = _counts(number, repeat)
-        self._fill(inputs, named)
+        self._fill(inputs, named, ("number", "repeat"))
         return profile_model(self.executor, self._metadata, number=number, repeat=repeat)
 
     def benchmark(
@@ -219,28 +256,35 @@ class Model:
     ) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
         number, repeat = _counts(number, repeat)
-        self._fill(inputs, named)
+        self._fill(inputs, named, ("number", "repeat"))
         return self.executor.benchmark(self._devices.main, number=number, repeat=repeat)
 
-    def _fill(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> None:
+    def _fill(
+        self, inputs: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
+    ) -> None:
         others = random_inputs(self.inputs, seed=0)
-        self._run_once(named_inputs(self.inputs, inputs, named, others))
+        self._run_once(named_inputs(self.inputs, inputs, named, others, options))
 
     def check(
-        self, reference: Any = None, *, tolerance: float = TOLERANCE, seed: int = 0, **inputs: Any
+        self, reference: Any = None, *, tolerance: float | None = None, seed: int = 0, **inputs: Any
     ) -> Agreement:
         """Compare the outputs with a reference's; inputs that are not given are random.
 
         `reference` is a model file (ONNX Runtime or LiteRT runs it), a PyTorch module, a function
         of the inputs, or a dictionary of outputs; without one, what the model was compiled from.
+        Floats agree within 1e-4 of the largest value, or within `tolerance`.
         """
+        from slipway.deploy.agreement import TOLERANCE, agreement_of
+
         given = self._source if reference is None else reference
         if given is None:
             raise ExecutionError(
                 "nothing is known to check against: a loaded model does not know what it was "
                 "compiled from. Pass the model file: m.check('model.onnx')"
             )
-        arrays = named_inputs(self.inputs, (), inputs, random_inputs(self.inputs, seed))
+        others = random_inputs(self.inputs, seed)
+        options = ("reference", "tolerance", "seed")
+        arrays = named_inputs(self.inputs, (), inputs, others, options)
         signature = self._signature if reference is None else None
         name, run = reference_of(given, self._constants, signature)
         wanted = [np.asarray(value) for value in run(arrays)]
@@ -251,7 +295,10 @@ class Model:
             )
         names = [spec.name for spec in self.outputs]
         return agreement_of(
-            self._run_once(arrays), dict(zip(names, wanted, strict=True)), name, tolerance
+            self._run_once(arrays),
+            dict(zip(names, wanted, strict=True)),
+            name,
+            TOLERANCE if tolerance is None else tolerance,
         )
 
     def report(self, path: str | os.PathLike[str], *, numbers: bool = True, **inputs: Any) -> Path:
@@ -273,7 +320,8 @@ class Model:
             )
         page = Path(path)
         page.absolute().parent.stat()  # before all the work
-        arrays = named_inputs(self.inputs, (), inputs, random_inputs(self.inputs, seed=0))
+        others = random_inputs(self.inputs, seed=0)
+        arrays = named_inputs(self.inputs, (), inputs, others, ("path", "numbers"))
         found = make_report(
             self.library, self.name, self.artifact, session=self._session, where=self.where,
             source=self._source, constants=self._constants,
@@ -291,9 +339,11 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model as a ``.tar``, or after a compilation a ``.so``, ``.o`` or ``.a`` too."""
+        from slipway.toolchain import native
+
         target = Path(path)
         if target.suffix == self.artifact.suffix:
-            native.atomically(target, lambda made: shutil.copyfile(self.artifact, made))
+            native.atomically(target, lambda made: made.write_bytes(self.artifact.read_bytes()))
         elif self.library is not None:
             self.library.export_library(str(target))
         else:
@@ -335,6 +385,14 @@ class Model:
             for label, text in self._rows()
         )
         return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
+
+
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    """Return what a file is known by, and what writing into it changes; None where it is gone."""
+    with suppress(OSError):
+        found = file.stat()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def _counts(number: int, repeat: int) -> tuple[int, int]:

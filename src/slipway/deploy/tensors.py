@@ -118,10 +118,11 @@ def named_inputs(
     given: Sequence[Any],
     named: Mapping[str, Any],
     others: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
 ) -> dict[str, Array]:
     """Return {input: array} of a call ``m(x, y)``, ``m(a=x)`` or ``m({"a": x})``.
 
-    `others` are the arrays of inputs that are not given.
+    `others` are the arrays of inputs that are not given, `options` the other keywords of the call.
 
     Lists and numbers take the dtype of their input.  Raises ExecutionError, with the inputs that
     the model has, for one that is missing, too much, given twice, or unknown.
@@ -137,8 +138,10 @@ def named_inputs(
     names = [spec.name for spec in specs]
     for name in named:
         if name not in names:
+            besides = f", and there is no such option: {', '.join(options)}" if options else ""
             raise ExecutionError(
-                f"the model has no input {name!r}. Its inputs: {listed}.{did_you_mean(name, names)}"
+                f"the model has no input {name!r}{besides}. Its inputs: {listed}."
+                f"{did_you_mean(name, [*names, *options])}"
             )
         if name in names[: len(given)]:
             raise ExecutionError(f"the input {name!r} is given by position and by name")

@@ -85,11 +85,11 @@ def captured(graph: Any, arguments: Sequence[Any]) -> Captured:
     for i, node in enumerate(nodes):
         if isinstance(arguments[i], torch.Tensor):
             continue
-        place = found.symbols.get(str(_expression(node.meta["example_value"])))
-        if place is None:
+        symbol = found.symbols.get(str(_expression(node.meta["example_value"])))
+        if symbol is None:
             found.numbers.append(i)
         else:
-            found.sizes[i] = place
+            found.sizes[i] = symbol
     return found
 
 

@@ -38,6 +38,8 @@ class OutputQuality:
     noise: float = 0.0
     product: float = 0.0
     own_power: float = 0.0
+    values: int = 0
+    not_finite: int = 0  # of them, on both sides alike: these have no error
 
     def add(self, got: Array, wanted: Array) -> None:
         """Take one more batch."""
@@ -46,6 +48,8 @@ class OutputQuality:
         same = (one == two) | (np.isnan(one) & np.isnan(two))
         if not np.all(good | same):
             self.largest_error = float("inf")
+        self.values += good.size
+        self.not_finite += int(np.count_nonzero(same & ~good))
         one, two = one[good], two[good]
         if one.size:
             self.largest_error = max(self.largest_error, float(np.abs(one - two).max()))
@@ -60,19 +64,28 @@ class OutputQuality:
         return self.largest_error == float("inf")
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether no value is finite, so that nothing was compared."""
+        return 0 < self.values == self.not_finite
+
+    @property
     def sqnr_db(self) -> float:
-        """The ratio of the reference's power to the error's, in decibels."""
+        """The ratio of the reference's power to the error's, in decibels; NaN of nothing."""
         if self.is_broken:
             return float("-inf")
+        if self.is_unknown:
+            return float("nan")
         if self.noise == 0:
             return float("inf")
         return 10 * float(np.log10(max(self.signal, 1e-300) / self.noise))
 
     @property
     def cosine(self) -> float:
-        """That of the angle between all values and the reference's."""
+        """That of the angle between all values and the reference's; NaN of nothing."""
         if self.is_broken:
             return 0.0
+        if self.is_unknown:
+            return float("nan")
         norm = float(np.sqrt(self.signal) * np.sqrt(self.own_power))
         return self.product / norm if norm else 1.0
 
@@ -89,16 +102,21 @@ class Validation:
     same_top1: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; JSON has no infinity, which becomes a text."""
+        """Return everything as plain values; JSON has no infinity or NaN, which become texts."""
         found = asdict(self)
         found["outputs"] = [
             {
-                "name": o.name, "sqnr_db": o.sqnr_db if np.isfinite(o.sqnr_db) else str(o.sqnr_db),
-                "cosine": o.cosine,
-                "largest_error": o.largest_error if np.isfinite(o.largest_error) else "inf",
+                "name": o.name,
+                **{
+                    name: value if np.isfinite(value) else str(value)
+                    for name in ("sqnr_db", "cosine", "largest_error")
+                    for value in (getattr(o, name),)
+                },
+                "values": o.values,
+                "not_finite": o.not_finite,
             }
             for o in self.outputs
-        ]  # fmt: skip
+        ]
         return found
 
 

@@ -19,7 +19,7 @@ from slipway.errors import SlipwayError
 from slipway.runtime.devices import cpu, opencl
 from slipway.runtime.load import load_module
 from slipway.target import Target
-from slipway.toolchain import emulators, native, zig
+from slipway.toolchain import emulators, native, runtime_library, zig
 from slipway.version import VERSION, install_line
 
 OLDEST = (3, 11)
@@ -148,11 +148,11 @@ def _runtime() -> Finding:
         path = native.host_runtime()
     except SlipwayError as error:
         return wrong("runtime", str(error), "on Debian: sudo apt-get install gcc")
-    return ok("runtime", f"{path.stat().st_size / 1000:.0f} KB for {native.host_name()}")
+    return ok("runtime", f"{path.stat().st_size / 1000:.0f} KB for {runtime_library.host_name()}")
 
 
 def _cache() -> Finding:
-    folder = native.cache_dir()
+    folder = runtime_library.cache_dir()
     if folder.name.startswith("slipway-cache-"):
         return wrong(
             "cache",

@@ -8,13 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from slipway.errors import FileError
-from slipway.toolchain import native
+from slipway.toolchain import runtime_library
 from slipway.toolchain.link import write_file
 
 
 def folder() -> Path:
     """Return the folder with one file for each device; only its user may read it."""
-    path = native.cache_dir() / "devices"
+    path = runtime_library.cache_dir() / "devices"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 

@@ -31,6 +31,7 @@ from slipway.rpc.connections.tls import CA_VARIABLE
 from slipway.rpc.protocol import key_problem
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.toolchain import native, zig
+from slipway.toolchain.elf import architecture_of
 from slipway.version import VERSION
 
 REGISTER_S = 30.0
@@ -145,7 +146,7 @@ def plan(
         connect_tracker(*at, token=token).close()  # before anything is changed on the machine
     found = look(host)
     try:
-        architecture = zig.architecture_of(found.machine)
+        architecture = architecture_of(found.machine)
         zig.musl_target(architecture)
     except ToolchainError:
         raise DeviceError(

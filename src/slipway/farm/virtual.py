@@ -28,7 +28,7 @@ from slipway.farm.boards import BOARDS, build_firmware, checked_board, why_no_bo
 from slipway.farm.process import Running, start
 from slipway.micro.board import find_board
 from slipway.rpc.tracker_client import connect_tracker
-from slipway.toolchain import emulators, native
+from slipway.toolchain import emulators, native, runtime_library
 from slipway.toolchain.link import write_file
 
 KINDS = ("aarch64", "armv7", "riscv64", "x86_64")
@@ -65,7 +65,7 @@ class VirtualFarm:
 
 def farm_folder() -> Path:
     """Return the folder of this user's farm."""
-    return native.cache_dir() / "farm"
+    return runtime_library.cache_dir() / "farm"
 
 
 def load(folder: Path | None = None) -> VirtualFarm | None:

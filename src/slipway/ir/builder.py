@@ -78,8 +78,15 @@ class BufferVar:
     def __setitem__(
         self, index: PrimExprLike | tuple[PrimExprLike, ...], value: PrimExprLike
     ) -> None:
-        given = ops.cast(ops.as_expr(value, self.buffer.dtype), self.buffer.dtype)
-        self._builder.emit(S.BufferStore(self.buffer, given, self._indices(index)))
+        indices = self._indices(index)
+        lanes = max((i.lanes for i in indices), default=1)
+        given = ops.as_expr(value, self.buffer.dtype)
+        if lanes > 1:  # of a vector of elements each has its own value, or all have one
+            given = given if given.lanes > 1 else E.Broadcast(given, lanes)
+            given = ops.cast(given, dtypes.with_lanes(self.buffer.dtype, lanes))
+        else:
+            given = ops.cast(given, self.buffer.dtype)
+        self._builder.emit(S.BufferStore(self.buffer, given, indices))
 
 
 class IRBuilder:
@@ -192,7 +199,12 @@ class IRBuilder:
         return var
 
     def scope_attr(self, node: object, key: str, value: PrimExprLike) -> None:
-        """Put a note for later passes on the rest of the block."""
+        """Put a note for later passes on the rest of the block.
+
+        A `thread_extent` of the number 0 is one of 1, as classic TVM launches it.
+        """
+        if key == "thread_extent" and isinstance(value, int):
+            value = max(value, 1)
         given = ops.as_expr(value) if isinstance(value, (int, float, str)) else value
         self._stack[-1].append(lambda body: S.AttrStmt(key, node, given, body))
 

@@ -61,14 +61,14 @@ def post_order_by(
     Objects whose ids are in `known` are left out, and so is what only they reach.
     """
     order: list[T] = []
-    seen: set[int] = set(known)
+    seen: set[int] = set()  # beside `known`, which may be large, and is not copied for a small walk
     stack: list[Any] = list(roots)[::-1]
     while stack:
         item = stack.pop()
         if item is _ENTERED:
             order.append(stack.pop())
             continue
-        if id(item) in seen:
+        if id(item) in seen or id(item) in known:
             continue
         seen.add(id(item))
         inner = below(item)

@@ -12,6 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slipway.errors import ModelError, did_you_mean
+from slipway.llm.families import (
+    FALCON,
+    FAMILIES,
+    GPT2,
+    GPT_NEO,
+    INTERLEAVED,
+    NO_ROPE,
+    OF_HEADS,
+    OPT,
+    ROTATED_PARTS,
+    SLIDES,
+)
 from slipway.llm.family_defaults import usual_choices, usual_sizes
 from slipway.llm.positions import longrope_amplitude, yarn_amplitude, yarn_divisors
 
@@ -26,7 +38,8 @@ class Rope:
     `size` is the elements of a head that are rotated, 0 for none.  `factors` divides the
     frequencies of all pairs by one number or each by its own, `long_factors` does instead in a
     context of more than `original` positions; `wavelengths` (low, high, original, factor) is Llama
-    3's way to divide those of long waves.
+    3's way to divide those of long waves.  Queries are multiplied with 1 + beta * log(1 + p // n)
+    at position p where `growth` is (beta, n).
     """
 
     theta: float = 10000.0
@@ -37,6 +50,7 @@ class Rope:
     interleaved: bool = False
     long_factors: tuple[float, ...] = ()
     original: int = 0
+    growth: tuple[float, int] = (0.0, 1)
 
 
 @dataclass(frozen=True)
@@ -77,10 +91,12 @@ class ModelConfig:
     parallel: bool = False  # attention and feed-forward read the same norm, and are added together
     centred: bool = False  # norms take the mean away first (LayerNorm)
     gated: bool = True  # the feed-forward has a gate, or is two products
-    heads_apart: bool = False  # rows of a joint matrix: query, key and value of a head, of the next
+    # Rows of a joint matrix: queries, key and value of a head of keys, then those of the next.
+    heads_apart: bool = False
     transposed: bool = False  # the layers' matrices lie with the data's columns first
     learned_positions: bool = False  # a table is added to the embedding
     joint_norms: bool = False  # query and key are normalised over all heads together
+    head_norms: tuple[str, ...] = ()  # names of those with weights for each head
     norms_behind_rope: bool = False  # query and key are normalised when they have been rotated
     plain_norms: bool = False  # norms have no weights
     position_offset: int = 0  # rows of the table of positions before that of position 0
@@ -92,85 +108,8 @@ class ModelConfig:
     begin_token: int | None = None
 
 
-_OF_GPT2 = (
-    ("", "transformer."),  # which older files leave out
-    ("model.layers.", "h."), ("model.norm.", "ln_f."),
-    ("model.embed_tokens.", "wte."), ("model.embed_positions.", "wpe."),
-    (".input_layernorm.", ".ln_1."), (".post_attention_layernorm.", ".ln_2."),
-    (".self_attn.qkv_proj.", ".attn.c_attn."), (".self_attn.o_proj.", ".attn.c_proj."),
-    (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."),
-)  # fmt: skip
-_FAMILIES: dict[str, dict[str, Any]] = {
-    "llama": {},
-    "mistral": {},
-    "qwen2": {},
-    "qwen3": {},
-    "phi3": {},
-    "smollm3": {},
-    "granite": {},
-    "olmo2": {"norms_after": True, "joint_norms": True},
-    "olmo3": {"norms_after": True, "joint_norms": True},
-    "ministral": {},
-    "seed_oss": {},
-    "ernie4_5": {},
-    "helium": {},
-    "arcee": {"gated": False},
-    "hunyuan_v1_dense": {"norms_behind_rope": True,
-                         "names": ((".q_norm.", ".query_layernorm."),
-                                   (".k_norm.", ".key_layernorm."))},
-    "exaone4": {"norms_after": True},
-    "glm": {},
-    "glm4": {"sandwich": True,
-             "names": ((".pre_feedforward_layernorm.", ".post_attention_layernorm."),
-                       (".post_attention_layernorm.", ".post_self_attn_layernorm."),
-                       (".post_feedforward_layernorm.", ".post_mlp_layernorm."))},
-    "nemotron": {"centred": True, "gated": False, "norm_offset": 1.0},
-    "olmo": {"centred": True, "plain_norms": True, "epsilon": 1e-5},
-    "stablelm": {"centred": True},
-    "starcoder2": {"centred": True, "gated": False,
-                   "names": ((".up_proj.", ".c_fc."), (".down_proj.", ".c_proj."))},
-    "phi": {"centred": True, "gated": False, "parallel": True,
-            "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
-                      ("model.norm.", "model.final_layernorm."))},
-    "cohere": {"centred": True, "parallel": True},
-    "cohere2": {"centred": True, "parallel": True},
-    "opt": {"centred": True, "gated": False, "learned_positions": True, "position_offset": 2,
-            "epsilon": 1e-5,
-            "names": (("model.", "model.decoder."), ("model.norm.", "model.final_layer_norm."),
-                      (".input_layernorm.", ".self_attn_layer_norm."),
-                      (".post_attention_layernorm.", ".final_layer_norm."),
-                      (".o_proj.", ".out_proj."), (".mlp.up_proj.", ".fc1."),
-                      (".mlp.down_proj.", ".fc2."))},
-    "gpt_bigcode": {"centred": True, "gated": False, "learned_positions": True, "names": _OF_GPT2},
-    "gpt_neox": {"centred": True, "gated": False, "heads_apart": True,
-                 "names": (("model.layers.", "gpt_neox.layers."),
-                           ("model.embed_tokens.", "gpt_neox.embed_in."),
-                           ("model.norm.", "gpt_neox.final_layer_norm."),
-                           ("lm_head.", "embed_out."),
-                           (".self_attn.qkv_proj.", ".attention.query_key_value."),
-                           (".self_attn.o_proj.", ".attention.dense."),
-                           (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."))},
-    "gpt2": {"centred": True, "gated": False, "transposed": True, "learned_positions": True,
-             "names": _OF_GPT2},
-    "gemma": {"norm_offset": 1.0},
-    "gemma2": {"norm_offset": 1.0, "sandwich": True},
-    "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
-}  # fmt: skip
-_INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium")  # pairs are neighbours
-_ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
-_SLIDES = (  # the other families' networks do not look at a sliding_window
-    "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",
-    "gemma3_text", "olmo3", "cohere2", "exaone4",
-)  # fmt: skip
-_NO_ROPE = ("gpt2", "gpt_bigcode", "opt")
-_OPT = {"intermediate_size": "ffn_dim", "hidden_act": "activation_function"}
-_GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
-         "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",
-         "hidden_act": "activation_function"}  # fmt: skip
 _EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon", "norm_eps")
 _REFUSED = {  # what the network does not compute
-    "qk_layernorm": "norms with weights for each head",
-    "use_qk_norm": "norms with weights for each head",
     "use_bidirectional_attention": "attention to tokens that follow",
     "_remove_final_layer_norm": "a network without its last norm",
 }  # fmt: skip
@@ -280,7 +219,9 @@ def checked(config: ModelConfig, where: str) -> ModelConfig:
 
 
 def _in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping[str, Any]:
-    """Return what a file of OPT, GPT-2 or GPTBigCode says under the names of the other families."""
+    """Return what a file says that has names of its own, under those of the other families."""
+    if family == "gpt_neox":  # each head has its own keys, whatever a file says
+        given = {**given, "num_key_value_heads": None}
     if family == "opt":
         if given.get("do_layer_norm_before") is False or given.get("word_embed_proj_dim") not in (
             None, given.get("hidden_size"),
@@ -289,27 +230,63 @@ def _in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mappin
                 f"{where}: norms behind the sums, or embeddings of another size than the layers, "
                 "as OPT-350m has them, are not known"
             )
-        own = {name: given.get(theirs) for name, theirs in _OPT.items()}
+        own = {name: given.get(theirs) for name, theirs in OPT.items()}
         given = {**given, **own, "num_key_value_heads": None}
-    if family in ("gpt2", "gpt_bigcode"):
-        own = {name: given.get(theirs) for name, theirs in _GPT2.items()}
+    if family == "falcon":
+        return _of_falcon(given, where)
+    if family == "gpt_neo":
+        return _of_gpt_neo(given, where)
+    if family in ("gpt2", "gpt_bigcode", "gptj"):
+        own = {name: given.get(theirs) for name, theirs in GPT2.items()}
         own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "n_embd", where)
         shared = family == "gpt_bigcode" and given.get("multi_query", True)
         given = {**given, **own, "num_key_value_heads": 1 if shared else None}
+    if family == "gptj" and given.get("rotary_dim") is not None:
+        size = _count(given, "n_embd", where) // _count(given, "n_head", where)
+        part = _count(given, "rotary_dim", where) / max(size, 1)
+        given = {**given, "partial_rotary_factor": part}
     return given
+
+
+def _of_falcon(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    if given.get("alibi"):
+        raise ModelError(f"{where}: alibi is set, and slipway.llm does not know ALiBi's positions")
+    own = {name: given.get(theirs) for name, theirs in FALCON.items()}
+    own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "hidden_size", where)
+    one = given.get("multi_query", True) and not given.get("new_decoder_architecture")
+    return {**given, **own, "num_key_value_heads": 1 if one else given.get("num_kv_heads")}
+
+
+def _of_gpt_neo(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    own = {name: given.get(theirs) for name, theirs in GPT_NEO.items()}
+    own["intermediate_size"] = given.get("intermediate_size") or 4 * _count(
+        given, "hidden_size", where
+    )
+    kinds = _list(given, "attention_layers", where)
+    for entry in [] if kinds else _list(given, "attention_types", where):
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], list)):
+            raise ModelError(f"{where}: attention_types has {_shown(entry)}, no [kinds, count]")
+        kinds = kinds + entry[0] * _count({"attention_types": entry[1]}, "attention_types", where)
+        if len(kinds) > MOST_LAYERS:
+            raise ModelError(f"{where}: attention_types are more than {MOST_LAYERS:,} layers")
+    wrong = next((kind for kind in kinds if kind not in ("global", "local")), None)
+    if wrong is not None:
+        raise ModelError(f"{where}: a layer is {_shown(wrong)}, neither global nor local")
+    own["layer_types"] = [SLIDING if kind == "local" else FULL for kind in kinds] or None
+    return {**given, **own, "num_key_value_heads": None}
 
 
 def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> ModelConfig:
     """Return the configuration of a transformers ``config.json``."""
     family = str(_need(given, "model_type", where))
     inner = given.get("text_config")
-    if family not in _FAMILIES and isinstance(inner, Mapping):
+    if family not in FAMILIES and isinstance(inner, Mapping):
         return _language_part(given, inner, where)
-    if family not in _FAMILIES:
-        hint = did_you_mean(family, _FAMILIES)
+    if family not in FAMILIES:
+        hint = did_you_mean(family, FAMILIES)
         raise ModelError(
             f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
-            f"It knows: {', '.join(_FAMILIES)}"
+            f"It knows: {', '.join(FAMILIES)}"
         )
     given = _in_usual_names({**usual_choices(family), **given}, family, where)
     hidden = _count(given, "hidden_size", where)
@@ -322,18 +299,26 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     scalar = _number(given, "query_pre_attn_scalar", where, 0.0) if "gemma" in family else 0.0
     if scalar < 0:
         raise ModelError(f"{where}: query_pre_attn_scalar is {scalar}, and must be positive")
+    normed = next((names for key, names in OF_HEADS.items() if given.get(key)), ())
     for key, what in _REFUSED.items():
         if given.get(key):
             raise ModelError(f"{where}: {key} is set, and slipway.llm does not know {what}")
     begin = given.get("bos_token_id")
     epsilon = next((key for key in _EPSILONS if given.get(key) is not None), _EPSILONS[0])
-    choices = {**_FAMILIES[family], **_scales(given, family, where)}
+    choices = {**FAMILIES[family], **_scales(given, family, where)}
     if family == "olmo":
         choices["clip"] = _number(given, "clip_qkv", where, 0.0)
     if family == "opt":
         choices["plain_norms"] = given.get("layer_norm_elementwise_affine") is False
     if family in ("gpt2", "gpt_bigcode") and given.get("scale_attn_weights") is False:
         choices["attention_scale"] = 1.0
+    if family == "falcon":
+        choices["heads_apart"] = bool(
+            given.get("new_decoder_architecture") or not given.get("multi_query", True)
+        )
+        choices["parallel"] = bool(
+            given.get("new_decoder_architecture") or given.get("parallel_attn", True)
+        )
     if family == "gpt_bigcode":
         choices["heads_apart"] = not given.get("multi_query", True)
     if family in ("stablelm", "gpt_neox"):
@@ -354,6 +339,7 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
         logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
         tied=bool(given.get("tie_word_embeddings")),
+        head_norms=normed,
         end_tokens=_tokens(given, "eos_token_id", where),
         begin_token=None if begin is None else _token(begin, "bos_token_id", where),
         **choices,
@@ -383,7 +369,7 @@ def _language_part(given: Mapping[str, Any], inner: Mapping[str, Any], where: st
 
 def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, float]:
     """Return the numbers that a family multiplies embeddings, scores, sums and logits with."""
-    if family.startswith("gemma"):
+    if "gemma" in family:
         return {"embedding_scale": float(given["hidden_size"]) ** 0.5}
     if family.startswith("cohere"):
         return {"logit_scale": _number(given, "logit_scale", where, 0.0625)}
@@ -401,7 +387,7 @@ def _layers(
     given: Mapping[str, Any], family: str, head_size: int, count: int, where: str
 ) -> tuple[LayerConfig, ...]:
     window = _count(given, "sliding_window", where, 1) if given.get("sliding_window") else 0
-    if family not in _SLIDES:
+    if family not in SLIDES:
         window = 0
     if family in ("qwen2", "qwen3", "smollm3") and not given.get("use_sliding_window"):
         window = 0
@@ -415,7 +401,7 @@ def _layers(
         rotates = [int((i + 1) % every != 0) for i in range(count)]
     if window and family in ("cohere2", "exaone4"):  # layers that see all have no positions
         rotates = [int(kind == SLIDING) for kind in kinds]
-    rotates = rotates or [int(family not in _NO_ROPE)] * count
+    rotates = rotates or [int(family not in NO_ROPE)] * count
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made: list[LayerConfig] = []
@@ -432,8 +418,10 @@ def _usual_kinds(
     """Return the kinds of layers of older files, which do not list them."""
     if not window:
         return [FULL] * count
-    if family == "gemma2":
+    if family in ("gemma2", "vaultgemma"):
         return [FULL if i % 2 else SLIDING for i in range(count)]
+    if family == "cwm":
+        return [SLIDING if i % 4 else FULL for i in range(count)]
     if family in ("gemma3_text", "olmo3", "cohere2", "exaone4"):
         pattern = given.get("sliding_window_pattern")
         if isinstance(pattern, str):
@@ -468,7 +456,7 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
     other = _number(given, "rotary_emb_base", where, 10000.0)
     theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, other))
     family = str(given.get("model_type"))
-    usual = _ROTATED_PARTS.get(family, 1.0)
+    usual = ROTATED_PARTS.get(family, 1.0)
     if given.get("model_type") == "gpt_neox":
         usual = _number(given, "rotary_pct", where, 0.25)
     part = _number(found, "partial_rotary_factor", where,
@@ -478,7 +466,7 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
             f"{where}: rope_theta is {theta} and partial_rotary_factor {part}; the first must be "
             "positive, the second from 0 to 1"
         )
-    rope = Rope(theta, int(head_size * part) // 2 * 2, interleaved=family in _INTERLEAVED)
+    rope = Rope(theta, int(head_size * part + 1e-6) // 2 * 2, interleaved=family in INTERLEAVED)
     name = str(found.get("rope_type") or found.get("type") or "default")
     if name == "default":
         return rope
@@ -499,7 +487,9 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
     original = _count({**given, **found}, "original_max_position_embeddings", where, most)
     factor = _positive(found, "factor", where, most / original)
     if name == "yarn":
-        return _yarn(found, rope, factor, original, where)
+        made = _yarn(found, rope, factor, original, where)
+        beta = _number(found, "llama_4_scaling_beta", where, 0.0)
+        return replace(made, growth=(beta, original)) if family == "ministral3" else made
     if name in ("longrope", "su"):
         return _longrope(found, rope, factor, original, where)
     raise ModelError(f"{where}: positions of the type {name!r} are not known, but default, linear, "

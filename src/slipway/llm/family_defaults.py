@@ -48,10 +48,19 @@ _SIZES: dict[str, tuple[Any, ...]] = {
     "opt": (50272, 768, None, 12, 12, None, 2048, 2, 2),
     "gpt2": (50257, None, None, None, None, None, None, 50256, 50256),
     "gpt_bigcode": (50257, None, None, None, None, None, None, 50256, 50256),
+    "gptj": (50400, None, None, None, None, None, None, 50256, 50256),
+    "gpt_neo": (50257, 2048, None, None, None, None, 2048, 50256, 50256),
+    "falcon": (65024, 4544, None, 32, 71, None, 2048, 11, 11),
+    "cwm": (128256, 6144, 21504, 64, 48, 8, 131072, 128000, [128001, 128008, 128009]),
+    "ministral3": (131072, 4096, 14336, 34, 32, 8, 262144, 1, 2),
+    "jais2": (150272, 3328, 26624, 32, 26, 26, 8192, 0, 150024),
+    "vaultgemma": (256000, 2304, 9216, 26, 8, 4, 8192, 2, 1),
 }
 _GPT2_SIZES = {"n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024}
 _OWN_SIZES: dict[str, Values] = {
     "opt": {"ffn_dim": 3072}, "gpt2": _GPT2_SIZES, "gpt_bigcode": _GPT2_SIZES,
+    "gptj": {"n_embd": 4096, "n_head": 16, "n_layer": 28, "n_positions": 2048, "rotary_dim": 64},
+    "gpt_neo": {"num_heads": 16, "num_layers": 24, "attention_types": [[["global", "local"], 12]]},
 }  # fmt: skip
 
 _TIED = {"tie_word_embeddings": True}
@@ -83,6 +92,21 @@ _CHOICES: dict[str, Values] = {
     "gpt2": {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", **_TIED},
     "gpt_bigcode": {"layer_norm_epsilon": 1e-5, "activation_function": _GELU, **_TIED},
     "gpt_neox": {"layer_norm_eps": 1e-5, "hidden_act": "gelu"},
+    "gptj": {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"},
+    "gpt_neo": {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "window_size": 256,
+                **_TIED},
+    "falcon": {"layer_norm_epsilon": 1e-5, "activation": "gelu", **_TIED},
+    "cwm": {"head_dim": 128, "rms_norm_eps": 1e-5, "sliding_window": 8192, "rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 1_000_000.0, "factor": 16.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}},
+    "ministral3": {"head_dim": 128, "rms_norm_eps": 1e-5, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1_000_000.0, "factor": 16.0, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
+        "original_max_position_embeddings": 16384}},
+    "jais2": {"layer_norm_eps": 1e-5, "head_dim": 128, "hidden_act": "relu2"},
+    "vaultgemma": {"head_dim": 256, "hidden_activation": _GELU, "sliding_window": 4096,
+                   "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0,
+                   "final_logit_softcapping": 30.0, **_TIED},
     "gemma": {"head_dim": 256, "hidden_act": _GELU, **_TIED},
     "gemma2": {"head_dim": 256, "hidden_activation": _GELU, "sliding_window": 4096,
                "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0,

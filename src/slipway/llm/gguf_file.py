@@ -65,9 +65,12 @@ class GGUFFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            self._bytes: Array = np.memmap(self.path, np.uint8, "r")
+            size = self.path.stat().st_size
+            self._bytes: Array = np.memmap(self.path, np.uint8, "r") if size else np.zeros(0, "u1")
         except (OSError, ValueError) as error:
             raise ModelError(f"{self.path} cannot be read: {reason_of(error)}") from None
+        if not size:
+            raise ModelError(f"{self.path} is empty. Download or write it again.")
         self._at = 0
         self.metadata: dict[str, Any] = {}
         self.tensors: dict[str, TensorInfo] = {}

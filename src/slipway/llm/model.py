@@ -11,7 +11,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -294,10 +294,12 @@ class LanguageModel:
         most: int | None = None,
         sampling: Sampling | None = None,
         stop: Sequence[int] | None = None,
+        seen: Callable[[int, Any], None] | None = None,
     ) -> Iterator[int]:
         """Yield new tokens after `tokens`, until one of `stop`, or `most`, or the caches are full.
 
-        `stop` None is the model's own end of text; the token that stops is not yielded.
+        `stop` None is the model's own end of text; the token that stops is not yielded.  `seen` is
+        called with each token before it is yielded, and the logits that it was drawn from.
         """
         sampler = Sampler(sampling or Sampling())
         ends = frozenset(self.description.end_tokens if stop is None else stop)
@@ -307,6 +309,8 @@ class LanguageModel:
             token = sampler.pick(logits)
             if token in ends:
                 return
+            if seen is not None:
+                seen(token, logits)
             yield token
             made += 1
             if self.room < 1 or made == most:

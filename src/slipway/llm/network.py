@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ def rope_tables(rope: Rope, positions: int, context: int = 0) -> tuple[Any, Any]
         smooth = np.clip((rotations - low) / (high - low), 0, 1)
         frequencies = (1 - smooth) * frequencies / factor + smooth * frequencies
     angles = np.arange(positions, dtype=np.float64)[:, None] * frequencies
-    cosines, sines = rope.amplitude * np.cos(angles), rope.amplitude * np.sin(angles)
+    beta, every = rope.growth
+    grown = 1 + beta * np.log1p(np.arange(positions) // every)[:, None]
+    cosines, sines = (rope.amplitude * grown * f(angles) for f in (np.cos, np.sin))
     return cosines.astype(np.float32), sines.astype(np.float32)
 
 
@@ -210,7 +213,7 @@ class _Network:
             query, key, value = self.of_heads(whole, [rows for _, rows in names])
         else:
             query, key, value = self.products(x, prefix, names)
-        normed = f"{prefix}q_norm.weight" in self.weights
+        normed = f"{prefix}q_norm.weight" in self.weights and not config.head_norms
         if normed and config.joint_norms:
             query = self.norm(query, f"{prefix}q_norm", count * size)
             key = self.norm(key, f"{prefix}k_norm", config.kv_heads * size)
@@ -222,13 +225,20 @@ class _Network:
             relay.reshape(t, (self.count, number, size))
             for t, number in ((query, count), (key, config.kv_heads), (value, config.kv_heads))
         )
+        if config.head_norms:
+            query, key = (
+                self.norm_of_heads(t, prefix + name, number)
+                for t, name, number in zip(
+                    (query, key), config.head_norms, (count, config.kv_heads), strict=True
+                )
+            )
         if config.norms_behind_rope:
-            query, key = (self.rotated(t, layer.rope) for t in (query, key))
+            query, key = self.both_rotated(query, key, layer.rope)
         if normed and not config.joint_norms:
             query = self.norm(query, f"{prefix}q_norm", size)
             key = self.norm(key, f"{prefix}k_norm", size)
         if not config.norms_behind_rope:
-            query, key = (self.rotated(t, layer.rope) for t in (query, key))
+            query, key = self.both_rotated(query, key, layer.rope)
         scale = config.attention_scale
         if layer.score_scale != 1:
             scale = layer.score_scale * (size**-0.5 if scale is None else scale)
@@ -245,8 +255,29 @@ class _Network:
         config = self.config
         if not config.heads_apart:
             return _split(whole, rows)
-        apart = relay.reshape(whole, (self.count, config.heads, 3, config.head_size))
-        return list(relay.split(apart, 3, axis=2))
+        group = config.heads // config.kv_heads
+        shape = (self.count, config.kv_heads, group + 2, config.head_size)
+        apart = relay.reshape(whole, shape)
+        return list(relay.split(apart, [group, group + 1], axis=2))
+
+    def norm_of_heads(self, x: Expr, name: str, heads: int) -> Any:
+        """Normalise the elements of each head, and scale them by its own weights."""
+        size = self.config.head_size
+        if f"{name}.weight" in self.weights:
+            weights = self.weights.matrix(f"{name}.weight", heads, size).data
+        else:
+            each = (self.weights.vector(f"{name}.{i}.weight", size) for i in range(heads))
+            weights = np.stack(list(each))
+        if self.config.centred:
+            x = relay.subtract(x, relay.mean(x, axis=-1, keepdims=True))
+        mean = relay.mean(relay.multiply(x, x), axis=-1, keepdims=True)
+        root = relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon)))
+        return relay.multiply(relay.multiply(x, root), relay.const(weights))
+
+    def both_rotated(self, query: Expr, key: Expr, rope: Rope) -> list[Any]:
+        """Turn queries, which may grow with their positions, and keys."""
+        plain = replace(rope, growth=Rope().growth)
+        return [self.rotated(query, rope), self.rotated(key, plain)]
 
     def rotated(self, x: Expr, rope: Rope) -> Any:
         if not rope.size:

@@ -17,13 +17,18 @@ class Sampling:
     """How tokens are drawn; a `temperature` of 0 takes the likeliest.
 
     `top_k` keeps that many tokens (0: all), `top_p` the fewest of them whose probabilities sum to
-    it; `seed` makes the draws repeatable.
+    it; `seed` makes the draws repeatable.  From the logit of a token that was drawn before
+    `presence` is subtracted, and `frequency` for each time that it was; `bias` is added to those of
+    the tokens that it names.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
     seed: int | None = None
+    presence: float = 0.0
+    frequency: float = 0.0
+    bias: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.temperature) and self.temperature >= 0):
@@ -34,6 +39,14 @@ class Sampling:
             raise ArgumentValueError(f"top_p is {self.top_p}: it must be above 0 and at most 1")
         if self.seed is not None and self.seed < 0:
             raise ArgumentValueError(f"seed is {self.seed}: it must be 0 or more")
+        for name, value in (("presence", self.presence), ("frequency", self.frequency)):
+            if not -2 <= value <= 2:
+                raise ArgumentValueError(f"{name} penalty is {value}: it must be from -2 to 2")
+        for token, value in self.bias:
+            if not -100 <= value <= 100:
+                raise ArgumentValueError(
+                    f"the bias of token {token} is {value}: it must be from -100 to 100"
+                )
 
 
 class Sampler:
@@ -42,15 +55,39 @@ class Sampler:
     def __init__(self, how: Sampling) -> None:
         self.how = how
         self._random = np.random.default_rng(how.seed)
+        self._made: dict[int, int] = {}  # tokens that were drawn, and how often
 
     def pick(self, logits: Array) -> int:
         """Return a token for the logits (vocabulary,)."""
-        logits = np.asarray(logits, np.float64).reshape(-1)
         how = self.how
+        logits = self._adjusted(np.asarray(logits, np.float64).reshape(-1))
         if how.temperature == 0 or how.top_k == 1:
-            return int(logits.argmax())
-        order, weights = likely(logits, how)
-        return int(order[self._random.choice(len(order), p=weights)])
+            token = int(logits.argmax())
+        else:
+            order, weights = likely(logits, how)
+            token = int(order[self._random.choice(len(order), p=weights)])
+        self._made[token] = self._made.get(token, 0) + 1
+        return token
+
+    def _adjusted(self, logits: Array) -> Array:
+        """Return the logits with penalties and biases."""
+        how = self.how
+        if not (how.bias or (self._made and (how.presence or how.frequency))):
+            return logits
+        logits = logits.copy()
+        for token, value in how.bias:
+            logits[token] += value
+        for token, count in self._made.items():
+            logits[token] -= how.presence + how.frequency * count
+        return logits
+
+
+def log_probabilities(logits: Array) -> Array:
+    """Return the logarithms of the probabilities that logits (vocabulary,) stand for."""
+    logits = np.asarray(logits, np.float64).reshape(-1)
+    below = logits - logits.max()
+    made: Array = below - np.log(np.exp(below).sum())
+    return made
 
 
 def likely(logits: Array, how: Sampling) -> tuple[Any, Any]:

@@ -18,7 +18,10 @@ from slipway.relay.ops.packed.block_formats import FORMATS, encode
 Array = np.ndarray[Any, Any]
 _LAYERS = "model.layers."
 # Masks and frequencies that older files keep: the network has its own.
-_TABLES = (".inv_freq", ".masked_bias", ".attention.bias", ".attn.bias", "rope_freqs.weight")
+_TABLES = (
+    ".inv_freq", ".masked_bias", ".attention.bias", ".attn.bias", ".self_attn.bias",
+    "rope_freqs.weight",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from slipway.meta_schedule import (
     builder,
     cost_model,
     database,
+    default_config,
     feature_extractor,
     measure_callback,
     mutator,
@@ -56,11 +57,14 @@ from slipway.meta_schedule.tune_context import TuneContext
 from slipway.meta_schedule.utils import derived_object
 from slipway.placeholders import SCHEDULES, placeholder_of
 
+extract_task_from_relay = extract_tasks  # as TVM 0.9 calls it
+
 __all__ = [
     "ArgInfo", "Builder", "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate",
     "Mutator", "Postproc", "Profiler", "Runner", "ScheduleRule", "SearchStrategy", "SpaceGenerator",
     "TaskScheduler", "TuneConfig", "TuneContext", "arg_info", "builder", "compile_relay",
-    "compile_tir", "cost_model", "database", "derived_object", "extract_tasks", "feature_extractor",
+    "compile_tir", "cost_model", "database", "default_config", "derived_object",
+    "extract_task_from_relay", "extract_tasks", "feature_extractor",
     "is_meta_schedule_enabled", "measure_callback", "mutator", "postproc", "relay_integration",
     "runner", "schedule_rule", "search_strategy", "space_generator", "task_scheduler",
     "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks", "tune_te", "tune_tir",

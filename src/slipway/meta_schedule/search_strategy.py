@@ -39,12 +39,21 @@ class MeasureCandidate:
 
 
 class SearchStrategy:
-    """Which candidates are tried next; `SEARCH` is what the engine does for it."""
+    """Which candidates are tried next; `SEARCH` is what the engine does for it.
+
+    `num_trials_per_iter` and `max_trials_per_task` are how TVM 0.9 and 0.10 say what `pre_tuning`
+    is told since.
+    """
 
     SEARCH: ClassVar[type[BlockSearch]] = BlockSearch
     IS_FRESH: ClassVar[bool] = False  # whether each candidate calls the generator anew
 
-    def __init__(self) -> None:
+    def __init__(
+        self, num_trials_per_iter: int | None = None, max_trials_per_task: int | None = None
+    ) -> None:
+        self.num_trials_per_iter, self.max_trials_per_task = (
+            num_trials_per_iter, max_trials_per_task,
+        )  # fmt: skip
         self._context: TuneContext | None = None
         self._space: DesignSpace | None = None
         self._left = self._batch = 0
@@ -61,14 +70,25 @@ class SearchStrategy:
 
     def pre_tuning(
         self,
-        max_trials: int,
-        num_trials_per_iter: int = 64,
+        max_trials: int | Sequence[Schedule],
+        num_trials_per_iter: object = None,
         design_spaces: Sequence[Schedule] | None = None,
         database: object = None,
         cost_model: object = None,
     ) -> None:
-        """Begin a search of so many trials.  Raises TuningError within another one."""
+        """Begin a search of so many trials.  Raises TuningError within another one.
+
+        As in TVM 0.9 and 0.10 the designs may come first, and the numbers are the strategy's.
+        """
         del database, cost_model
+        batch = num_trials_per_iter if isinstance(num_trials_per_iter, int) else None
+        if not isinstance(max_trials, int):
+            design_spaces, max_trials = max_trials, self.max_trials_per_task or 0
+            if not max_trials:
+                raise TuningError(
+                    f"pre_tuning was given designs alone: {type(self).__name__}("
+                    "num_trials_per_iter=, max_trials_per_task=) says how many trials there are"
+                )
         if self._context is None:
             raise TuningError(
                 f"{type(self).__name__} is for no function: give it to a TuneContext, or call "
@@ -77,7 +97,8 @@ class SearchStrategy:
         if self._space is not None:
             raise TuningError("pre_tuning was called already: call post_tuning before another one")
         self._space = self._context.space(self.IS_FRESH, design_spaces)
-        self._left, self._batch, self._known = max_trials, num_trials_per_iter, {}
+        self._left, self._known = max_trials, {}
+        self._batch = batch or self.num_trials_per_iter or 64
 
     def post_tuning(self) -> None:
         """End a search."""
@@ -119,7 +140,7 @@ class SearchStrategy:
         """Return another strategy with the same numbers, for no function yet."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
-        SearchStrategy.__init__(made)
+        SearchStrategy.__init__(made, self.num_trials_per_iter, self.max_trials_per_task)
         return made
 
     @staticmethod
@@ -148,8 +169,15 @@ class ReplayTrace(SearchStrategy):
 
     SEARCH = ReplaySearch
 
-    def __init__(self, max_fail_count: int = 100) -> None:
-        super().__init__()
+    def __init__(
+        self, *older: int, max_fail_count: int = 100, num_trials_per_iter: int | None = None,
+        max_trials_per_task: int | None = None,
+    ) -> None:  # fmt: skip
+        if len(older) == 1:
+            max_fail_count = older[0]
+        elif older:
+            num_trials_per_iter, max_trials_per_task = older
+        super().__init__(num_trials_per_iter, max_trials_per_task)
         self.max_fail_count = max_fail_count
 
 
@@ -176,8 +204,10 @@ class EvolutionarySearch(SearchStrategy):
         genetic_mutate_prob: float = 0.85,
         genetic_max_fail_count: int = 10,
         eps_greedy: float = 0.05,
+        num_trials_per_iter: int | None = None,
+        max_trials_per_task: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(num_trials_per_iter, max_trials_per_task)
         self.population_size, self.eps_greedy = population_size, eps_greedy
         self.init_measured_ratio = init_measured_ratio
         self.init_min_unmeasured, self.max_fail_count = init_min_unmeasured, max_fail_count

@@ -18,9 +18,9 @@ from slipway.meta_schedule.builder import Builder, BuilderResult, LocalBuilder
 from slipway.meta_schedule.cost_model import PyCostModel, own_model
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.measure_callback import PyMeasureCallback, own_callbacks
-from slipway.meta_schedule.own_bench import OwnBuilder, TimedBench, expect_checkable
 from slipway.meta_schedule.runner import LocalRunner
 from slipway.meta_schedule.runner.artifact import PyRunner, RunnerResult
+from slipway.meta_schedule.runner.own_bench import OwnBuilder, TimedBench, expect_checkable
 from slipway.meta_schedule.scheduling import Scheduling, TaskRecord
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
 from slipway.meta_schedule.tune_context import TuneContext

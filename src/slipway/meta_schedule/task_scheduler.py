@@ -27,12 +27,29 @@ __all__ = [
 ]
 
 
+_OF_SEARCH = (
+    "builder", "runner", "database", "max_trials", "cost_model", "measure_callbacks",
+)  # fmt: skip
+
+
 class TaskScheduler(Described):
-    """Chooses among tasks; `tasks_` say where they stand while a search runs."""
+    """Chooses among tasks; `tasks_` say where they stand while a search runs.
+
+    What `tune` takes may be given here, as in TVM 0.9 and 0.10: the tasks, their weights, builder,
+    runner, database, max_trials, cost_model and measure_callbacks.
+    """
 
     chooses = True  # by `next_task_id`
 
-    def __init__(self) -> None:
+    def __init__(
+        self, tasks: Sequence[Any] = (), task_weights: Sequence[float] | None = None,
+        **search: Any,
+    ) -> None:  # fmt: skip
+        for name in search:
+            if name not in _OF_SEARCH:
+                raise TypeError(f"{type(self).__name__} takes no {name!r}")
+        self._tasks, self._search = list(tasks), search
+        self._weights = [1.0] * len(self._tasks) if task_weights is None else list(task_weights)
         self.begin([], None, (), None)
 
     def begin(
@@ -78,24 +95,38 @@ class TaskScheduler(Described):
 
     def tune(
         self,
-        tasks: Sequence[Any],
-        task_weights: Sequence[float],
-        max_trials_global: int,
-        max_trials_per_task: int,
-        num_trials_per_iter: int = 64,
+        tasks: Sequence[Any] | None = None,
+        task_weights: Sequence[float] | None = None,
+        max_trials_global: int | None = None,
+        max_trials_per_task: int | None = None,
+        num_trials_per_iter: int | None = None,
         builder: object = "local",
         runner: object = "local",
         measure_callbacks: object = "default",
         database: Any = None,
         cost_model: object = "xgb",
     ) -> None:
-        """Search the tasks; what is found is in the database."""
+        """Search the tasks; what is found is in the database.
+
+        What is left out is what the scheduler was given when it was made.
+        """
+        known = self._search
+        tasks = self._tasks if tasks is None else list(tasks)
+        weights = self._weights if task_weights is None else task_weights
+        database = known.get("database") if database is None else database
         if database is None:
             raise TuningError("TaskScheduler.tune needs database=, which gets the trials")
-        limits = TrialLimits(max_trials_global, max_trials_per_task, num_trials_per_iter)
-        parts = SearchParts(builder, runner, cost_model, measure_callbacks, self)
+        limits = _limits(
+            tasks, max_trials_global or known.get("max_trials"), max_trials_per_task,
+            num_trials_per_iter,
+        )  # fmt: skip
+        parts = SearchParts(
+            known.get("builder") or builder, known.get("runner") or runner,
+            known.get("cost_model") or cost_model,
+            known.get("measure_callbacks") or measure_callbacks, self,
+        )  # fmt: skip
         with tempdir() as folder, kept_in(database, folder.path) as found:
-            search(list(zip(tasks, task_weights, strict=True)), found, limits, parts)
+            search(list(zip(tasks, weights, strict=True)), found, limits, parts)
 
     def record(self, task_id: int) -> TaskRecord:
         """Return where a task stands.  Raises TuningError where there is no such task."""
@@ -121,6 +152,23 @@ class TaskScheduler(Described):
 create = TaskScheduler.create
 
 
+def _limits(
+    tasks: Sequence[Any], everywhere: int | None, each: int | None, batch: int | None
+) -> TrialLimits:
+    """Return how many trials there are; what nothing says, the tasks' strategies do."""
+    strategies = [getattr(task, "search_strategy", None) for task in tasks]
+    own = [getattr(one, "max_trials_per_task", None) for one in strategies]
+    sizes = [getattr(one, "num_trials_per_iter", None) for one in strategies]
+    each = each or max((n for n in own if n), default=everywhere)
+    if not each:
+        raise TuningError(
+            "TaskScheduler.tune needs max_trials_global= or max_trials_per_task=, which say how "
+            "many trials there are"
+        )
+    batch = batch or min((n for n in sizes if n), default=64)
+    return TrialLimits(everywhere or each * len(tasks), each, batch)
+
+
 class RoundRobin(TaskScheduler):
     """One batch of each task after the other."""
 
@@ -142,8 +190,11 @@ class GradientBased(TaskScheduler):
 
     chooses = False
 
-    def __init__(self, *, alpha: float = 0.2, window_size: int = 3, seed: int = -1) -> None:
-        super().__init__()
+    def __init__(
+        self, tasks: Sequence[Any] = (), task_weights: Sequence[float] | None = None, *,
+        alpha: float = 0.2, window_size: int = 3, seed: int = -1, **search: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(tasks, task_weights, **search)
         self.alpha, self.window_size, self.seed = alpha, window_size, seed
 
 

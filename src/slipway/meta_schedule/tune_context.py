@@ -20,6 +20,7 @@ from slipway.target import Target
 from slipway.tuning.schedules.block_schedules import BlockTask, DesignSpace, legal_default
 
 # Parts that a TuneContext of TVM 0.9 was given itself, and a space generator has since.
+FROM_TARGET = ("default", "from-target")
 _OF_GENERATOR = ("sch_rules", "postprocs", "mutator_probs")
 
 
@@ -46,6 +47,13 @@ class TuneContext:
         for name in parts:
             if name not in _OF_GENERATOR:
                 raise TypeError(f"TuneContext takes no {name!r}")
+        for name in [name for name, value in parts.items() if isinstance(value, str)]:
+            if parts[name] not in FROM_TARGET:
+                raise TuningError(
+                    f"TuneContext: {name}={parts[name]!r} is none of {', '.join(FROM_TARGET)}, "
+                    "which stand for those of the target; or give a list"
+                )
+            del parts[name]
         self.mod = None if mod is None else normalized(mod)
         self.target = None if target is None else compile_target(target)
         self.task_name, self.logger = task_name, logger

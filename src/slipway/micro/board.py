@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ArgumentValueError, FileError, TargetError, did_you_mean
+from slipway.errors import ArgumentValueError, FileError, TargetError, did_you_mean, reason_of
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
@@ -207,7 +207,7 @@ def _parse(path: Path) -> Board:
         board: Board = _record(Board, {"timer": usual, **data}, name=path.stem)
     except (ValueError, RecursionError) as error:
         raise FileError(
-            f"{path} does not describe a board: {error}; see the files in {DEVICES}"
+            f"{path} does not describe a board: {reason_of(error)}; see the files in {DEVICES}"
         ) from error
     return board
 

@@ -29,6 +29,7 @@ from slipway.relay.expr import (
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, flatten
 from slipway.relay.visit import post_order
+from slipway.target import Target
 
 MOST_CONSTANTS = 4096
 
@@ -136,6 +137,9 @@ def _constant(array: np.ndarray[Any, Any]) -> Any:
     def fill(ins: Any, outs: Any) -> Any:
         ib = builder.create()
         out = ib.buffer_ptr(outs[0])
+        target = Target.current(allow_none=True)
+        if target is not None and "gpu" in target.keys:  # whose kernels have threads: one fills it
+            ib.scope_attr(m.thread_axis("blockIdx.x"), "thread_extent", 1)
         for position in np.ndindex(*array.shape):
             out[tuple(position)] = m.const(array[position].item(), dtype)
         return ib.get()

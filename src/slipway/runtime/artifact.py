@@ -28,12 +28,17 @@ from slipway.runtime.libraries.library import (
     MODEL_METADATA_SYMBOL,
     PARAMS_SYMBOL,
 )
-from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.elf import (
+    MACHINE_NAMES,
+    ElfFile,
+    architecture_of,
+    is_elf,
+    machine_of_triple,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 from slipway.toolchain.unpack import TAR_ERRORS
-from slipway.toolchain.zig import architecture_of
 
 FORMAT_VERSION = 1
 LIBRARY_MEMBER = "lib.so"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ArtifactError
-from slipway.runtime.libraries.native_library import native_runtime_or_none
+from slipway.runtime.libraries.native_library import plain_library_or_none
 
 # Code for SVE needs registers of exactly one length: "sve-bits-256".
 _SVE_LENGTH = "sve-bits-"
@@ -187,8 +187,8 @@ def permits_tiles() -> bool:
 
 def _runtime_denies(name: str) -> bool:
     """Whether the C runtime is there, knows the feature `name`, and this processor has it not."""
-    runtime = native_runtime_or_none()
-    return runtime is not None and runtime.lib.slw_cpu_has(name.encode(), len(name)) == 0
+    runtime = plain_library_or_none()
+    return runtime is not None and runtime.slw_cpu_has(name.encode(), len(name)) == 0
 
 
 def sve_bits() -> int:

@@ -316,6 +316,11 @@ def _type_number(name: str) -> int:
     return _TYPES[word]
 
 
+def is_accelerator(name: str) -> bool:
+    """Return whether a name is that of a kind of device other than the CPU."""
+    return _SYNONYMS.get(name, name) in _TYPES.keys() - {"cpu"}
+
+
 def device(dev_type: str | int, dev_id: int = 0) -> Device:
     """Return a device by the name of its kind: ``device("cpu", 0)``; "llvm" and "c" mean cpu.
 

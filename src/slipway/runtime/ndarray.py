@@ -287,7 +287,9 @@ class _Capsule:
         return self._device
 
 
-class _DLTensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
+    """DLPack's tensor, which owns nothing; `shape` and `strides` are addresses."""
+
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -435,6 +437,11 @@ def numpy_dtype(dtype: str) -> Any:
     raise ExecutionError(f"an array of {dtype} cannot be seen from NumPy.")
 
 
+def is_numpy_own(dtype: str) -> bool:
+    """Return whether NumPy has a dtype without another package."""
+    return dtype in _NUMPY_OWN
+
+
 def pack_halves(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Return the bytes of four-bit integers as DLPack lays them out: the first in the low half."""
     flat = values.reshape(-1).astype(np.int8).view(np.uint8) & 15
@@ -492,7 +499,7 @@ def _view(owner: Any, device: tuple[int, int], shape: tuple[int, ...], dtype: st
     extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     strides = (ctypes.c_int64 * max(len(shape), 1))(*_compact_strides(shape))
     code, bits, lanes = dtypes.parse(dtype)
-    prototype = _DLTensor(
+    prototype = DLTensor(
         data=owner.data_ptr(),
         device_type=device[0],
         device_id=device[1],

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.runtime.cpu_features import permits_tiles
-from slipway.toolchain.native import cache_dir
+from slipway.toolchain.runtime_library import cache_dir
 
 _CPUINFO = Path("/proc/cpuinfo")
 # Lines of it that say something else at another time, or of each processor.

@@ -99,7 +99,7 @@ def cache_read(
                 f"tensor. Its readers are: {', '.join(users) or 'none'}"
             )
     names = [f"ax{d}" for d in range(source.ndim)]
-    name = f"{source.name}.{scope}"
+    name = _fresh_name(sch, source.name, scope)
     cache = compute(source.shape, lambda *i: source(*i), name, varargs_names=names)
     mapping: dict[Tensor, Tensor] = {}
     for reader in reading:
@@ -115,6 +115,14 @@ def cache_read(
         (sch.tensor_key(tensor), scope, [["stage", r.number] for r in reading]),
     )
     return cache  # type: ignore[no-any-return]
+
+
+def _fresh_name(sch: Schedule, name: str, scope: str) -> str:
+    """Return what a copy is called: "A.shared", and "A.d.shared" where there is one already."""
+    taken = {stage.op.name for stage in sch.stages}
+    while f"{name}.{scope}" in taken:
+        name += ".d"
+    return f"{name}.{scope}"
 
 
 def cache_write(sch: Schedule, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from slipway.runtime.cpu_features import host_features
-from slipway.runtime.devices import Device, device
-from slipway.runtime.features import enabled
+from slipway.runtime.devices import device
+from slipway.runtime.features import GPUS, enabled, tested_targets
+from slipway.runtime.features import enabled_targets as enabled_targets
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -55,7 +56,8 @@ def _of(name: str) -> Requirement:
 requires_llvm, requires_rpc, requires_micro = _of("llvm"), _of("rpc"), _of("micro")
 requires_cuda, requires_opencl, requires_vulkan = _of("cuda"), _of("opencl"), _of("vulkan")
 requires_metal, requires_rocm, requires_hexagon = _of("metal"), _of("rocm"), _of("hexagon")
-requires_gpu, requires_tensorcore, requires_nvptx = _of("gpu"), _of("cuda"), _of("nvptx")
+requires_gpu = Requirement("a GPU", lambda: any(map(enabled, GPUS)))
+requires_tensorcore, requires_nvptx = _of("cuda"), _of("nvptx")
 requires_cudnn, requires_cublas, requires_cutlass = _of("cudnn"), _of("cublas"), _of("cutlass")
 requires_cudagraph, requires_ethosn, requires_cmsisnn = _of("cuda"), _of("ethosn"), _of("cmsisnn")
 requires_vitis_ai, requires_corstone300 = _of("vitis_ai"), _of("corstone300")
@@ -95,17 +97,23 @@ def skip_if_wheel_test(function: Any) -> Any:
     return _pytest().mark.skipif(left_out, reason="WHEEL_TEST is set")(function)
 
 
-def _needs_cuda(name: str) -> Callable[..., Any]:
+def _needs_version(name: str, found: Callable[[], tuple[int, ...]]) -> Callable[..., Any]:
     def of_version(major: int, minor: int = 0, release: int = 0) -> Any:
         version = f"{major}.{minor}" + (f".{release}" if release else "")
-        return Requirement(f"{name} {version}", lambda: False)
+        return Requirement(f"{name} {version}", lambda: found() >= (major, minor, release))
 
     return of_version
 
 
-# There is no code generator for CUDA, whatever is installed.
-requires_nvcc_version = _needs_cuda("nvcc")
-requires_cuda_compute_version = _needs_cuda("a CUDA device of version")
+def _compute_version() -> tuple[int, ...]:
+    """Return what the first CUDA device says of its version, (8, 0, 0) of "8.0", or (0,)."""
+    said = device("cuda", 0).compute_version if enabled("cuda") else None
+    return (*map(int, said.split(".")), 0) if said else (0,)
+
+
+# NVIDIA's compiler is not used, whatever is installed.
+requires_nvcc_version = _needs_version("nvcc", lambda: (0,))
+requires_cuda_compute_version = _needs_version("a CUDA device of version", _compute_version)
 
 
 def requires_package(*packages: str) -> Requirement:
@@ -122,14 +130,12 @@ def skip_if_32bit(reason: str) -> Any:
 
 
 def device_enabled(target: Target | str) -> bool:
-    """Return whether code for a target can run in this process."""
-    kind = target if isinstance(target, str) else target.kind.name
-    return enabled(kind.split()[0])
+    """Return whether tests are to run code for a target in this process.
 
-
-def enabled_targets() -> list[tuple[str, Device]]:
-    """Return (target, device) of what can run in this process."""
-    return [(name, device(name, 0)) for name in ("llvm",) if enabled(name)]
+    Its device is here, and $TVM_TEST_TARGETS, where it is set, names a target of its kind.
+    """
+    kind = (target if isinstance(target, str) else target.kind.name).split()[0]
+    return kind in {one.split()[0] for one in tested_targets()} and enabled(kind)
 
 
 def parametrize_targets(*targets: Any) -> Any:
@@ -146,7 +152,8 @@ def parametrize_targets(*targets: Any) -> Any:
         for name in chosen:
             kind = str(name).split()[0]
             values = (name, device(kind, 0)) if both else (name,)
-            cases.append(_pytest().param(*values, id=kind, marks=_of(kind).marks()))
+            here = Requirement(kind, functools.partial(device_enabled, name))
+            cases.append(_pytest().param(*values, id=kind, marks=here.marks()))
         arguments = ("target", "dev") if both else ("target",)
         return _pytest().mark.parametrize(arguments, cases)(function)
 

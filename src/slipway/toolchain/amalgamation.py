@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from slipway.toolchain.native import CRT, crt_sources, include_path
+from slipway.toolchain.native import crt_sources, include_path
+from slipway.toolchain.runtime_library import CRT
 from slipway.version import VERSION
 
 HEADER, SOURCE = "slipway.h", "slipway.c"

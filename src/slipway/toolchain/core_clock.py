@@ -25,7 +25,8 @@ from pathlib import Path
 
 from slipway.errors import ToolchainError, did_you_mean
 from slipway.toolchain import cc
-from slipway.toolchain.native import cache_dir, made_once
+from slipway.toolchain.native import made_once
+from slipway.toolchain.runtime_library import cache_dir
 
 SOURCE = Path(__file__).with_name("core_clock.c")
 EMULATOR = "qemu-aarch64"

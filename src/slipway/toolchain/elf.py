@@ -6,6 +6,7 @@ is an `ArtifactError`, never a wrong answer.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,8 +72,20 @@ class SymbolTable:
     strings_header_at: int
 
 
+def architecture_of(triple: str) -> str:
+    """Return x86_64, aarch64, armv7, riscv64 or another first word of an LLVM triple."""
+    first = triple.split("-", 1)[0].lower()
+    if first in ("amd64", "x86-64", "x64"):
+        return "x86_64"
+    if first in ("arm64", "arm64e") or first.startswith("aarch64"):
+        return "aarch64"
+    if first in ("arm", "armhf") or re.match(r"(arm|thumb)v[78](?!.*m)", first):
+        return "armv7"
+    return first
+
+
 def machine_of_triple(architecture: str) -> int | None:
-    """Return the ELF machine number of an architecture as `zig.architecture_of` names it."""
+    """Return the ELF machine number of an architecture as `architecture_of` names it."""
     return _MACHINE_OF_ARCH.get(architecture)
 
 

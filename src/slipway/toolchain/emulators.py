@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 
-from slipway.toolchain.zig import architecture_of
+from slipway.toolchain.elf import architecture_of
 
 # Our architecture name -> QEMU's.
 _QEMU_NAMES = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "riscv64": "riscv64"}

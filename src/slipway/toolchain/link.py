@@ -18,9 +18,9 @@ from typing import Any
 
 from slipway.errors import ArtifactError, ToolchainError
 from slipway.toolchain import cc as user_cc
-from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, architecture_of, is_elf, machine_of_triple
 from slipway.toolchain.tempdir import scratch, unwound
-from slipway.toolchain.zig import architecture_of, musl_target, run_zig
+from slipway.toolchain.zig import musl_target, run_zig
 
 Linker = str | os.PathLike[str] | Callable[..., Any]
 # An object to link: a path, its bytes, or a list or tuple of pieces of them.

@@ -36,6 +36,8 @@ _DEFINING = re.compile(
 )
 # A name that headers of the library's own give another name.
 _RENAMING = re.compile(r"^#define (\w+) ([A-Za-z_]\w*)$", re.M)
+# Likewise, where a time has 64 bits on a processor of 32.
+_REDIRECTING = re.compile(r"\b__REDIR\((\w+), *(\w+)\)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -159,6 +161,8 @@ def _index(architecture: str) -> dict[str, list[Path]]:
     renamed: dict[str, str] = {}
     for header in (_musl() / "src").rglob("*.h"):
         renamed.update(_RENAMING.findall(_text(header)))
+    for header in (_musl() / "include").rglob("*.h"):
+        renamed.update(_REDIRECTING.findall(_text(header)))
     index: dict[str, list[Path]] = {}
     for path in _sources(architecture):
         lines = _DEFINING.findall(_text(path))

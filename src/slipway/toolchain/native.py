@@ -8,25 +8,32 @@ Files in the cache are named by a hash of all sources and options, so that they 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import platform
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError, with_words
 from slipway.toolchain import musl, waiting, zig
-from slipway.toolchain.tempdir import lasting, name_finished, scratch
+from slipway.toolchain.runtime_library import (
+    CRT,
+    IN_SECTIONS,
+    LIBRARY_NAME,
+    NOTHING_UNUSED,
+    OPTIMISE,
+    SMALL,
+    cache_dir,
+    host_name,
+    host_runtimes,
+    prebuilt_file,
+    source_hash,
+)
+from slipway.toolchain.tempdir import name_finished, scratch
 
-LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
-CRT = Path(__file__).resolve().parent.parent / "crt"
 # Host -> what its runtime is compiled for by zig: the oldest glibc with what it needs.
 HOSTS = {
     "x86_64-linux-gnu": "x86_64-linux-gnu.2.17",
@@ -34,17 +41,9 @@ HOSTS = {
     "armv7-linux-gnu": "arm-linux-gnueabihf.2.17",
     "riscv64-linux-gnu": "riscv64-linux-gnu.2.27",
 }
-# Of a 32-bit Python on a 64-bit system, as Raspberry Pi OS has them together.
-_NARROW = {"aarch64": "armv7", "x86_64": "x86"}
 # What the child that opens drivers takes of the runtime.
 _CORE = ("device", "error", "format", "object", "sha256")
-_IN_SECTIONS = ("-ffunction-sections", "-fdata-sections")
-_NOTHING_UNUSED = (*_IN_SECTIONS, "-Wl,--gc-sections")
-# Nothing unwinds through C: errors are returned, and tables for it were a sixth of the library.
-_NO_TABLES = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
-_C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread", *_NO_TABLES)
 _ARM_CPU = "-mcpu=cortex_a7"  # ARMv7-A with NEON and VFPv4, without later extensions
-_OPTIMISE, _SMALL = ("-O2", *_C11), ("-Os", *_C11)
 _CHILD_FILE = "device_child_file.c"
 
 
@@ -58,66 +57,14 @@ def include_path() -> Path:
     return CRT / "include"
 
 
-@lru_cache(maxsize=1)
-def source_hash() -> str:
-    """Return a short hash of everything that the runtime is compiled from, and of how."""
-    digest = hashlib.sha256(shlex.join((*_OPTIMISE, *_SMALL, *_NOTHING_UNUSED)).encode())
-    # Plain strings: every process that runs a model comes by here, and paths took half of the time.
-    found = (os.path.join(at, name) for at, _, names in os.walk(CRT) for name in names)  # noqa: PTH118
-    for path in sorted(path for path in found if path.endswith((".c", ".h"))):
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            name = path[len(str(CRT)) + 1 :].replace(os.sep, "/")
-            digest.update(name.encode() + b"\0" + file.readall())
-    return digest.hexdigest()[:16]
-
-
-def cache_dir() -> Path:
-    """Return the cache folder: ``$SLIPWAY_CACHE``, else ``~/.cache/slipway``.
-
-    Where that cannot be written (a service without a home), a folder of this process's own.
-    """
-    named = os.environ.get("SLIPWAY_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        chosen = Path(named or base or Path.home() / ".cache")
-        folder = chosen if named else chosen / "slipway"
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return _temporary_cache()
-    return folder if os.access(folder, os.W_OK) else _temporary_cache()
-
-
-@lru_cache(maxsize=1)
-def _temporary_cache() -> Path:
-    return lasting("slipway-cache-")
-
-
-def host_name() -> str:
-    """Return this machine's name in paths: ``x86_64-linux-gnu`` and the like."""
-    system = {"linux": "linux-gnu", "darwin": "macos"}.get(sys.platform, sys.platform)
-    architecture = zig.architecture_of(platform.machine())
-    if sys.maxsize < 1 << 32:
-        architecture = _NARROW.get(architecture, architecture)
-    return f"{architecture}-{system}"
-
-
-def prebuilt_file(machine: str, name: str) -> Path:
-    """Return where a file compiled into the package lies, whether it is there or not.
-
-    The folder names the sources it was compiled from, so that newer sources do not find it.
-    """
-    return CRT / "prebuilt" / f"{machine}-{source_hash()}" / name
-
-
 def host_runtime() -> Path:
     """Return the compiled runtime library for this machine, compiling it if that must be.
 
     Raises ToolchainError when there is neither a compiled library nor a compiler.
     """
-    prebuilt = prebuilt_file(host_name(), LIBRARY_NAME)
+    prebuilt, cached = host_runtimes()
     if prebuilt.is_file():
         return prebuilt
-    cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
     return made_once(cached, build_host_runtime, "Slipway's runtime library for this machine")
 
 
@@ -153,8 +100,8 @@ def _shared_arguments(out: Path) -> list[str]:
     sources = [str(path) for path in crt_sources("src", "posix", "classic")]
     include = ["-I", str(include_path())]
     return [
-        *_OPTIMISE,
-        *_NOTHING_UNUSED,
+        *OPTIMISE,
+        *NOTHING_UNUSED,
         "-shared",
         "-s",
         f"-Wl,-soname,{LIBRARY_NAME}",  # one for the process, however many libraries need it
@@ -226,7 +173,7 @@ def compile_device_child(target: str, out: Path) -> bool:
     drivers = [CRT / "posix" / "devices" / "device_wire.c", *crt_sources("posix/devices/drivers")]
     core = [CRT / "src" / f"{name}.c" for name in _CORE]
     sources = [*crt_sources("child"), *drivers, *core, CRT / "posix" / "platform.c"]
-    flags = [*_SMALL, "-s", *_NOTHING_UNUSED]
+    flags = [*SMALL, "-s", *NOTHING_UNUSED]
     if gnu.startswith("arm-"):
         flags.append(_ARM_CPU)
     command = ["cc", "-target", f"{gnu}.2.17", *flags, "-I", str(include_path()), "-o", str(out)]
@@ -242,7 +189,7 @@ def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...]
     drivers = CRT / "posix" / "devices" / "drivers"
     sources = [str(path) for path in crt_sources(*folders) if drivers not in path.parents]
     cpu = [_ARM_CPU] if target.startswith("arm-") else []
-    flags = [*_SMALL, *_IN_SECTIONS, "-DSLW_STATIC", "-I", str(include_path()), *cpu]
+    flags = [*SMALL, *IN_SECTIONS, "-DSLW_STATIC", "-I", str(include_path()), *cpu]
     with scratch("slipway-static-") as folder:
         program = Path(folder) / "program.o"
         command = ["cc", "-target", target, *flags, "-r", "-o", str(program), *sources, *extra]

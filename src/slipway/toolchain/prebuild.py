@@ -11,7 +11,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from slipway.toolchain import native, zig
+from slipway.toolchain import native, runtime_library, zig
 
 SERVERS = ("x86_64-linux", "aarch64-linux", "armv7-linux", "riscv64-linux", "hexagon-linux")
 
@@ -21,12 +21,12 @@ def prebuild(*, servers: bool = False) -> list[Path]:
     made: list[Path] = []
     clean()
     for host in native.HOSTS:
-        out = native.prebuilt_file(host, native.LIBRARY_NAME)
+        out = runtime_library.prebuilt_file(host, runtime_library.LIBRARY_NAME)
         out.parent.mkdir(parents=True, exist_ok=True)
         native.compile_host_runtime_with_zig(host, out)
         made.append(out)
     for triple in SERVERS if servers else ():
-        out = native.prebuilt_file(zig.musl_target(triple), native.SERVER_NAME)
+        out = runtime_library.prebuilt_file(zig.musl_target(triple), native.SERVER_NAME)
         out.parent.mkdir(parents=True, exist_ok=True)
         native.compile_server(zig.musl_target(triple), out)
         made.append(out)
@@ -35,7 +35,7 @@ def prebuild(*, servers: bool = False) -> list[Path]:
 
 def clean() -> None:
     """Remove what was built."""
-    shutil.rmtree(native.CRT / "prebuilt", ignore_errors=True)
+    shutil.rmtree(runtime_library.CRT / "prebuilt", ignore_errors=True)
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
         clean()
         return
     for path in prebuild(servers=options.servers):
-        print(f"{path.relative_to(native.CRT)}  {path.stat().st_size} bytes")
+        print(f"{path.relative_to(runtime_library.CRT)}  {path.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

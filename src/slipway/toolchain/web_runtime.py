@@ -7,14 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slipway.toolchain.link import WASM_FLAGS
-from slipway.toolchain.native import (
-    CRT,
-    cache_dir,
-    include_path,
-    made_once,
-    prebuilt_file,
-    source_hash,
-)
+from slipway.toolchain.native import include_path, made_once
+from slipway.toolchain.runtime_library import CRT, cache_dir, prebuilt_file, source_hash
 from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import run_zig
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -15,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError, with_words
+from slipway.toolchain.elf import architecture_of
 from slipway.toolchain.tempdir import lasting
 from slipway.version import install_line
 
@@ -112,18 +112,6 @@ def _ending(status: int) -> str:
         f"like: {tempfile.gettempdir()} has {free >> 10} KiB left. Make room there, or name "
         "another folder in TMPDIR"
     )
-
-
-def architecture_of(triple: str) -> str:
-    """Return x86_64, aarch64, armv7, riscv64 or another first word of an LLVM triple."""
-    first = triple.split("-", 1)[0].lower()
-    if first in ("amd64", "x86-64", "x64"):
-        return "x86_64"
-    if first in ("arm64", "arm64e") or first.startswith("aarch64"):
-        return "aarch64"
-    if first in ("arm", "armhf") or re.match(r"(arm|thumb)v[78](?!.*m)", first):
-        return "armv7"
-    return first
 
 
 def musl_target(triple: str) -> str:

@@ -282,11 +282,15 @@ _LATE = {
 }
 paths(__name__, _LATE)
 _OF_GRAPHS = "slipway.relay.as_topi.indexing"
+# Of `utils`, whose names classic TVM's modules took over from each other.
+_UTILS = ("const_matrix", "get_const_int", "get_const_tuple", "get_float_tuple", "simplify")
 
 
 def __getattr__(name: str) -> typing.Any:
     if name in _LATE:
         return importlib.import_module(_LATE[name])
+    if name in _UTILS:
+        return getattr(utils, name)
     if not name.startswith("_"):
         found = importlib.import_module(_OF_GRAPHS)
         if name in found.__all__:
@@ -296,4 +300,4 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LATE, *importlib.import_module(_OF_GRAPHS).__all__])
+    return sorted([*__all__, *_LATE, *_UTILS, *importlib.import_module(_OF_GRAPHS).__all__])

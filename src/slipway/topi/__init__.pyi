@@ -80,6 +80,11 @@ from slipway.topi.transform import stack as stack
 from slipway.topi.transform import strided_slice as strided_slice
 from slipway.topi.transform import tile as tile
 from slipway.topi.transform import transpose as transpose
+from slipway.topi.utils import const_matrix as const_matrix
+from slipway.topi.utils import get_const_int as get_const_int
+from slipway.topi.utils import get_const_tuple as get_const_tuple
+from slipway.topi.utils import get_float_tuple as get_float_tuple
+from slipway.topi.utils import simplify as simplify
 import typing
 
 __all__ = [
@@ -119,6 +124,7 @@ __all__ = [
     "ceil",
     "clip",
     "concatenate",
+    "const_matrix",
     "cos",
     "cosh",
     "cuda",
@@ -145,6 +151,9 @@ __all__ = [
     "gather",
     "gather_nd",
     "generic",
+    "get_const_int",
+    "get_const_tuple",
+    "get_float_tuple",
     "gpu",
     "greater",
     "greater_equal",
@@ -204,6 +213,7 @@ __all__ = [
     "shape",
     "sigmoid",
     "sign",
+    "simplify",
     "sin",
     "sinh",
     "sliding_window",

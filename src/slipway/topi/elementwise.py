@@ -82,9 +82,11 @@ def _truth(x: PrimExpr) -> PrimExpr:
     return x if x.dtype == "bool" else ops.not_equal(x, ops.const(0, x.dtype))
 
 
-def cast(x: Tensor, dtype: str) -> Tensor:
-    """Return the elements converted to `dtype`."""
-    return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast", ELEMWISE)  # type: ignore[no-any-return]
+def cast(x: Tensor | PrimExpr, dtype: str) -> Any:
+    """Return the elements converted to `dtype`; of an expression, the expression converted."""
+    if not isinstance(x, Tensor):
+        return ops.cast(ops.as_expr(x), dtype)
+    return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast", ELEMWISE)
 
 
 def clip(x: Tensor, a_min: PrimExprLike, a_max: PrimExprLike) -> Tensor:

@@ -57,6 +57,7 @@ OPT_LEVELS = {
     "ShortRounding": 2,
     "NarrowRescale": 2,
     "OptimizeLoops": 0,
+    "NarrowSums": 2,
     "OwnOutputs": 0,
     "KeepBlockWeights": 2,
     "PackBlockWeights": 2,
@@ -89,7 +90,7 @@ OPT_LEVELS = {
 # user's own.
 NAMES = set(
     """
-    accumulate_dots begin_copies cut_loops flatten_storage hoist_choice
+    accumulate_dots begin_copies cut_loops flatten_storage hoist_choice hoist_padding
     inject_double_buffer inject_prefetch
     instrument_bounds lay_out_textures loop_partition lower_blocks lower_custom_calls
     lower_custom_datatypes map_threads reduce_over_threads remove_assertions

@@ -63,6 +63,11 @@ class Explanation:
     def _bound(self) -> str:
         most = max(self.arithmetic_cycles, self.memory_cycles)
         rate = "" if self._is_float32 else ", at float32's rate,"
+        if not self.flops:
+            return (
+                f"It multiplies nothing: the {self.bytes / 1024:,.1f} KB that it reads and writes "
+                f"take {most:,.0f} cycles at least ({self.level})."
+            )
         return (
             f"Its {self.flops / 2e6:.3g} million multiply-adds take{rate} "
             f"{self.arithmetic_cycles:,.0f} cycles at least, the {self.bytes / 1024:,.1f} KB that "

@@ -13,7 +13,7 @@ from typing import Any
 from slipway.backends.backend import compile_target
 from slipway.backends.gpu.backend import kernels_of
 from slipway.backends.gpu.limits import most_threads, shared_bytes
-from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.gpu.warps import runs_in_step
 from slipway.backends.primitive import schedule_primitive
 from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.compiler.cost import kernel_cost
@@ -112,6 +112,8 @@ class GpuExplanation:
         return text + "."
 
     def _traffic(self) -> str:
+        if not self.flops:
+            return f"It multiplies nothing, and reads and writes {self.bytes / 1024:,.1f} KB."
         rate = self.flops / 2 / self.bytes if self.bytes else 0.0
         return (
             f"Its {self.flops / 2e6:.3g} million multiply-adds read and write "

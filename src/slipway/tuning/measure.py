@@ -257,9 +257,21 @@ class Bench:
                 self._lose(share.session)
                 outcome = [Measured(candidate, kind="run", error=error_text(outcome))]
             _add(found, outcome)
-        if all(m.kind == "run" for m in found):  # no candidate is at fault
-            found[0].error = error_text(error)  # what was said first says why
+        if all(m.kind == "run" for m in found) and not self._add_default(built, found):
+            found[0].error = error_text(error)  # no candidate is at fault; the first says why
         return found
+
+    def _add_default(self, built: BuiltBatch, found: list[Measured]) -> bool:
+        """Add what the default does by itself, whatever others did; return whether it does it."""
+        if any(m.candidate == self._default for m in found):
+            return False
+        share = SharedWork(self._open(), [])
+        outcome = self._share(built, share, self.rounds)
+        if isinstance(outcome, RPCError):
+            self._lose(share.session)
+            return False
+        _add(found, outcome)
+        return True
 
     def verify(self, candidate: Candidate) -> str:
         """Return how a candidate's results on the device differ from the reference's; "" if not.
@@ -320,7 +332,9 @@ class Bench:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
         kind = Device(self.subject.target.kind.device_type).type_name
         try:
-            return MeasuringSession(session, self.inputs, outputs, kind, self.runner.is_cold)
+            return MeasuringSession(
+                session, self.inputs, outputs, kind, self.runner.is_cold, self._default
+            )
         except SlipwayError:
             session.close()
             raise

@@ -27,8 +27,11 @@ ROUND_S = 0.004  # a candidate's share of a round, in which it runs as often as 
 COLD_RUNS = 50  # at most in a round, where caches are flushed before each: that takes time too
 FLUSH = "cache_flush_cpu_non_first_arg"  # of the device, by the classic name
 BUSY_MS = 100  # of work before a device is asked for its clock: governors look each 10 ms or so
+PATIENCE = 10.0  # times the limit of a call, for the default
 HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
 FIRST_ROUNDS = 2
+LONG_S = 4.0  # that the rounds of one candidate take, where one run takes long
+LEAST_ROUNDS = 4  # of what takes longer than that, each of which a winner has to win
 RUNS = 60  # of a winner, whose results are looked at: a race is in one of many
 RUNS_S = 0.5  # that these take at most, but for the first
 
@@ -39,8 +42,9 @@ class MeasuringSession:
     """A session on a device, with copies of the inputs and room for the outputs.
 
     `kind` is that of the device that the functions are for: "cpu", "opencl", ...  `is_cold`: before
-    each run all arguments but the first leave the caches, if it is a processor's.  Raises
-    TuningError where that one cannot do that.
+    each run all arguments but the first leave the caches, if it is a processor's.  `default`, which
+    all are held against, may take longer than the session's limit.  Raises TuningError where caches
+    cannot be flushed.
     """
 
     def __init__(
@@ -50,8 +54,9 @@ class MeasuringSession:
         outputs: Sequence[Array],
         kind: str = "cpu",
         is_cold: bool = False,
+        default: Candidate | None = None,
     ) -> None:
-        self._session, self._outputs = session, len(outputs)
+        self._session, self._outputs, self._default = session, len(outputs), default
         self._nothing = [_no_results(array) for array in outputs]
         self._device = session.device(kind)
         self._flush = _flush_of(session) if is_cold and kind == "cpu" else None
@@ -74,6 +79,10 @@ class MeasuringSession:
         libraries = {path: self._loaded(path) for path in paths}
 
         def run(candidate: Candidate, number: int) -> float:
+            with self._patience() if candidate == self._default else contextlib.nullcontext():
+                return once(candidate, number)
+
+        def once(candidate: Candidate, number: int) -> float:
             function = functions[candidate]
             library = libraries[function.path]
             if self._flush is None:
@@ -86,6 +95,16 @@ class MeasuringSession:
             return float(timer(*self._arguments).median)
 
         return taken(run, list(functions), rounds, self._session)
+
+    @contextlib.contextmanager
+    def _patience(self) -> Iterator[None]:
+        """Let calls take longer than the session's limit: that is for what is tried."""
+        limit = self._session.timeout
+        self._session.timeout = None if limit is None else PATIENCE * limit
+        try:
+            yield
+        finally:
+            self._session.timeout = limit
 
     def results(self, function: InLibrary) -> Iterator[list[Array]]:
         """Yield what a function of a library writes, in one run after another.
@@ -258,9 +277,13 @@ def interleaved(
 
     ``run(candidate, number)`` is the mean of so many runs.  What is far slower than the fastest has
     the first rounds alone: it would take most of the time, and more rounds would not tell more.
+    Where the fastest takes long, there are fewer rounds for all: of so long a run noise is a small
+    part, and eighteen of three seconds each, twice for each duel, took minutes.
     """
     # The first runs fill caches and tell how often a candidate runs in its share of a round.
-    numbers = {c: max(1, min(1000, round(ROUND_S / max(run(c, 1), 1e-7)))) for c in candidates}
+    first = {c: max(run(c, 1), 1e-7) for c in candidates}
+    numbers = {c: max(1, min(1000, round(ROUND_S / first[c]))) for c in candidates}
+    rounds = min(rounds, max(LEAST_ROUNDS, round(LONG_S / min(first.values()))))
     times: dict[Candidate, list[float]] = {c: [] for c in candidates}
     for round_number in range(rounds):
         fastest = min(map(min, times.values())) if round_number >= FIRST_ROUNDS else 0.0

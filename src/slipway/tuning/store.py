@@ -5,6 +5,7 @@ Both take the same statements, with ``?`` for values; only rows are added.
 
 from __future__ import annotations
 
+import logging
 import re
 import sqlite3
 import time
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from slipway.errors import TuningError, did_you_mean
+from slipway.errors import FileError, TuningError, did_you_mean
 
 Values = Sequence[Any]
 Statement = tuple[str, Sequence[Values]]
 
+_log = logging.getLogger("slipway.tuning")
 _TABLES = """
 create table if not exists task (
     key text primary key, op text, attrs text, inputs text, target text, workload text
@@ -34,8 +36,13 @@ create table if not exists function_text (key text primary key, body text);
 """
 SCHEMES = ("postgresql", "postgres")
 BACK_S = 120.0  # how long a server that was there before is waited for: it may be starting again
+LOCKED_S = 30.0  # how long another program may hold the file
 PAUSE_S = 0.5  # between two looks
 _LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use
+
+
+class TrialsFileError(TuningError, FileError):
+    """A file that is no database of trials, or cannot be opened as one."""
 
 
 class TrialStore(Protocol):
@@ -75,16 +82,22 @@ class FileStore:
     def __init__(self, path: Path) -> None:
         self.path, self.where = path, str(path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = self._opened()
+        self._file = _file_at(path)
+
+    def _opened(self) -> sqlite3.Connection:
+        path = self.path
         try:
-            self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
-            self._connection.executescript(_TABLES.format(number="integer", real="real"))
+            connection = sqlite3.connect(path, timeout=LOCKED_S, check_same_thread=False)
+            connection.executescript(_TABLES.format(number="integer", real="real"))
+            return connection
         except sqlite3.OperationalError as error:
-            raise TuningError(
+            raise TrialsFileError(
                 f"{path} cannot be opened for trials ({error}): is there space, and may it be "
                 "written?"
             ) from error
         except sqlite3.DatabaseError as error:
-            raise TuningError(
+            raise TrialsFileError(
                 f"{path} is no database of trials ({error}). Give the tuner another folder, "
                 "or move this file away"
             ) from error
@@ -94,16 +107,42 @@ class FileStore:
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise TuningError(f"the trials in {self.path} cannot be read: {error}") from error
+            said = f"the trials in {self.path} cannot be read: {error}{_advice(error)}"
+            raise TuningError(said) from error
 
     def write(self, statements: Sequence[Statement]) -> None:
-        """Run statements in one transaction."""
+        """Run statements in one transaction, in the file that lies there."""
+        self._follow()
+        self._write(self._connection, statements)
+        self._follow()
+
+    def _write(self, to: sqlite3.Connection, statements: Sequence[Statement]) -> None:
         try:
-            with self._connection as connection:
+            with to as connection:
                 for statement, rows in statements:
                     connection.executemany(statement, [list(map(_storable, r)) for r in rows])
         except sqlite3.Error as error:
-            raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
+            said = f"a trial cannot be written to {self.path}: {error}{_advice(error)}"
+            raise TuningError(said) from error
+
+    def _follow(self) -> None:
+        """Put the rows into the file at the path, where the one that was opened is there no more.
+
+        Who removes a file that is written to would lose what comes after, without a word.
+        """
+        if _file_at(self.path) == self._file:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        known, self._connection = self._connection, self._opened()
+        self._file = _file_at(self.path)
+        self._write(self._connection, _rows_to_add(known, self._connection))
+        count = known.execute("select count(*) from trial").fetchone()[0]
+        known.close()
+        _log.warning(
+            "%s was removed or replaced while a search wrote to it: its %d trials have been put "
+            "back",
+            self.path, count,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Close the file."""
@@ -113,6 +152,49 @@ class FileStore:
         """Close the file of a database that nobody closed."""
         if "_connection" in self.__dict__:
             self._connection.close()
+
+
+def _advice(error: sqlite3.Error) -> str:
+    """Return what to do about an error of a file that was good when it was opened, "" for others.
+
+    The texts are SQLite's, whose exceptions have a number from Python 3.11 on alone.
+    """
+    text = str(error)
+    if "locked" in text:
+        return (
+            f". Another program has held it for {LOCKED_S:.0f} seconds (lsof tells which): end it, "
+            "and the same command goes on with what was found"
+        )
+    if "not a database" in text or "malformed" in text:
+        return (
+            ". Something else wrote into it since it was opened: put a copy back, or move it away "
+            "and begin again"
+        )
+    return ""
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at a path from another one there, None without any."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _rows_to_add(of: sqlite3.Connection, to: sqlite3.Connection) -> list[Statement]:
+    """Return what brings the rows of one file into another, which may have some of them."""
+    told = "task, candidate, device, host, time"
+    trial = f"{told}, compiler, score, seconds, kind, error, verified"
+    there = set(to.execute(f"select {told} from trial"))
+    rows = [
+        r for r in of.execute(f"select {trial} from trial order by number") if r[:5] not in there
+    ]
+    found: list[Statement] = [(f"insert into trial ({trial}) values ({', '.join('?' * 11)})", rows)]
+    for table, columns in (("task", 6), ("loops", 3), ("function_text", 2)):
+        insert = f"insert into {table} values ({', '.join('?' * columns)}) on conflict do nothing"
+        found.append((insert, of.execute(f"select * from {table}").fetchall()))
+    return found
 
 
 class ServerStore:

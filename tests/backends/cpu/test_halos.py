@@ -52,7 +52,9 @@ def conv(size, window, strides, dilation, padding, depthwise=False, images=1, la
 @pytest.mark.parametrize("padding", PADDINGS)
 def test_rows_of_any_padding(padding, monkeypatch):
     monkeypatch.setattr(conv_rows._Costs, "of_copy", lambda self: inf)
-    assert run(relay.nn.relu(conv(*padding)), "llvm") == "conv2d_nchwc.rows"
+    rows = {"schedules.force": {"nn.contrib_conv2d_nchwc": "conv2d_nchwc.rows"}}
+    with tvm.transform.PassContext(config=rows):
+        assert run(relay.nn.relu(conv(*padding)), "llvm") == "conv2d_nchwc.rows"
 
 
 @pytest.mark.parametrize("padding", PADDINGS)

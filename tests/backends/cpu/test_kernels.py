@@ -217,7 +217,9 @@ def test_pointwise_convolution_whose_data_is_packed(target, chunks, size, stride
     conv = relay.nn.contrib_conv2d_nchwc(
         var("x", 1, chunks, size, size, 8), var("w", 3, chunks, 1, 1, 8, 8), stride, 0
     )
-    assert run(relay.nn.relu(conv), target) == "conv2d_nchwc.direct"
+    direct = {"schedules.force": {"nn.contrib_conv2d_nchwc": "conv2d_nchwc.direct"}}
+    with tvm.transform.PassContext(config=direct):
+        assert run(relay.nn.relu(conv), target) == "conv2d_nchwc.direct"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -28,6 +28,10 @@ def strategy(shape, k, axis, target):
         ((5, 7, 40), 5, -1, "float32"), ((33, 9), 1, 1, "float32"), ((19, 5), 5, 1, "float32"),
         ((3, 20, 37), 4, 1, "float32"), ((50, 21), 3, 0, "float64"), ((70, 33), 4, 1, "int32"),
         ((20, 30), 2, -1, "int64"), ((40, 3, 5), 3, 1, "float32"),
+        ((3, 197), 197, -1, "float32"), ((2, 130), 64, 1, "float32"), ((77, 3), 50, 0, "float64"),
+        ((2, 65, 3), 40, 1, "int32"), ((2, 33), 33, 1, "int8"), ((3, 100), 100, 1, "float16"),
+        ((2, 1500), 1500, 1, "float32"), ((1200, 2), 900, 0, "float64"), ((1, 5000), 0, 1, "int64"),
+        ((2, 2000), 1000, 1, "uint8"),
     ],
 )  # fmt: skip
 def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
@@ -52,9 +56,10 @@ def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
     ("shape", "k", "axis", "name"),
     [
         ((256, 64), 5, 1, "topk.lanes"), ((2, 64, 40), 5, 1, "topk.lanes"),
-        ((8, 64), 5, 1, "loops.sums"), ((256, 64), 17, 1, "loops.sums"),
-        ((256, 100_000), 16, 1, "loops.sums"),
+        ((8, 1000), 5, 1, "loops.sums"), ((256, 64), 17, 1, "topk.ranks"),
+        ((256, 100_000), 16, 1, "loops.sums"), ((1, 197), 197, 1, "topk.ranks"),
+        ((3, 300, 4), 64, 1, "topk.ranks"), ((2, 5000), 0, 1, "topk.bytes"),
     ],
 )  # fmt: skip
-def test_heaps_serve_few_rows_and_many_places(shape, k, axis, name):
+def test_each_way_serves_what_it_is_best_for(shape, k, axis, name):
     assert strategy(shape, k, axis, "llvm -mcpu=skylake-avx512") == name

@@ -44,6 +44,25 @@ def test_copies_of_an_expression_that_share_a_let(any_device):
     np.testing.assert_allclose(got, want - 3 * want[::-1], rtol=1e-5, atol=1e-5)
 
 
+def test_vectors_of_elements_that_a_script_indexes(any_device):
+    """Four elements beside each other, one four times over, and a number for all four."""
+    a = te.placeholder((12,), "int32", name="A")
+
+    def copied(inputs, outputs):
+        builder = tvm.tir.ir_builder.create()
+        source, out = builder.buffer_ptr(inputs[0]), builder.buffer_ptr(outputs[0])
+        builder.scope_attr(axis("blockIdx.x"), "thread_extent", 1)
+        out[tvm.tir.Ramp(0, 1, 4)] = source[tvm.tir.Ramp(4, 1, 4)]
+        out[tvm.tir.Ramp(4, 1, 4)] = source[tvm.tir.Broadcast(2, 4)]
+        out[tvm.tir.Ramp(8, 1, 4)] = 3
+        return builder.get()
+
+    c = te.extern((12,), [a], copied, dtype="int32")
+    x = np.arange(12, dtype="int32") * 10
+    found = run(built(te.create_schedule(c.op), [a, c]), any_device, (x,), (12,), "int32")
+    np.testing.assert_array_equal(found, [40, 50, 60, 70, 20, 20, 20, 20, 3, 3, 3, 3])
+
+
 def test_a_value_of_a_thousand_operations(any_device):
     """Deeper than Python's limit of recursion, and than the brackets a driver's compiler takes."""
     n, count = 32, 1000

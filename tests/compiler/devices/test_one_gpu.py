@@ -44,7 +44,9 @@ def test_the_classic_three_run_on_the_device_that_is_given(made, tmp_path):
         module = graph_executor.create(graph, code, devices)
         module.set_input(**params)
         np.testing.assert_allclose(result(module, given), wanted, rtol=1e-5, atol=1e-6)
-    with pytest.raises(ExecutionError, match=r"run on opencl \(kind 4\): give a device"):
+    with pytest.raises(
+        ExecutionError, match=r"run on opencl: give a device of each kind, .*opencl\(0\)"
+    ):
         graph_executor.create(graph, code, tvm.cpu(0))
     code.export_library(tmp_path / "code.so")
     remote = rpc.PopenSession()

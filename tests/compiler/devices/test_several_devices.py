@@ -151,6 +151,39 @@ def test_control_flow_of_a_model_for_one_gpu_is_on_its_processor(opencl, tmp_pat
         np.testing.assert_allclose(got, expected(x, taken), rtol=2e-5)
 
 
+SERIAL_WORK = {
+    "argsort": (lambda x: relay.argsort(x, dtype="int32"), (2, 9000), lambda x: x.argsort(1)),
+    "short sort": (relay.sort, (2, 50), lambda x: np.sort(x, 1)),
+    "cumsum": (lambda x: relay.cumsum(x, axis=1), (2, 70000), lambda x: x.cumsum(1)),
+    "short rows": (lambda x: relay.cumsum(x, axis=0), (9, 1000), lambda x: x.cumsum(0)),
+}
+
+
+def work_of(name):
+    return "topk" in name or "cumsum" in name
+
+
+@pytest.mark.parametrize("kind", ["opencl", "vulkan"])
+@pytest.mark.parametrize("name", SERIAL_WORK)
+def test_what_one_thread_would_do_for_long_is_on_the_processor(kind, name):
+    """A thread of lavapipe does not end it: sorted so, 9,000 numbers were in no order."""
+    device = tvm.device(kind, 0)
+    if not device.exist:
+        pytest.skip(f"no {kind} device: apt-get install pocl-opencl-icd mesa-vulkan-drivers")
+    work, shape, wanted = SERIAL_WORK[name]
+    values = np.random.default_rng(0).permutation(np.prod(shape)).reshape(shape).astype("float32")
+    values /= values.size
+    x = relay.var("x", shape=shape)
+    function = relay.Function([x], work(x * relay.const(np.float32(2))))
+    module = tvm.IRModule.from_expr(function)
+    lib = relay.build(module, kind)
+    pairs = zip(lib.graph.nodes, lib.graph.devices or (), strict=bool(lib.graph.devices))
+    on_processor = [n.name for n, kind in pairs if kind == CPU and work_of(n.name)]
+    assert bool(on_processor) == ("short" not in name)
+    (got,) = outputs(graph_executor.GraphModule(lib["default"](device)), x=values)
+    np.testing.assert_allclose(got, wanted(values.astype("float64") * 2), rtol=1e-4)
+
+
 def test_the_fallback_device_takes_what_has_no_mark():
     mod, _, _ = unmarked()
     with tvm.transform.PassContext(opt_level=2, config={"relay.fallback_device_type": CPU}):
@@ -178,7 +211,9 @@ def test_copies_that_the_model_asks_for(opencl):
 
 def test_errors_name_what_is_missing():
     mod, params, _ = marked()
-    with pytest.raises(LoweringError, match="kind 7, for which there is no target"):
+    with pytest.raises(
+        LoweringError, match=r"asks for vulkan\(0\), for whose kind there is no target"
+    ):
         relay.build(mod, TARGETS, params=params)
     with pytest.raises(TargetError, match="'cpu' is opencl"):
         relay.build(mod, {"cpu": "opencl", "opencl": "llvm"}, params=params)

@@ -70,7 +70,7 @@ def test_open_dimension_needs_a_shape():
     with pytest.raises(ModelError, match="no input 'y'"):
         relay.frontend.from_onnx(proto, shape={"y": (2, 4)})
     with pytest.raises(ModelError, match="the model has"):
-        relay.frontend.from_onnx(proto, shape={"x": (2, 5)})
+        relay.frontend.from_onnx(proto, shape={"x": (2, 5, 1)})
 
 
 def test_shapes_computed_in_the_graph_are_folded():

@@ -166,9 +166,22 @@ def test_a_size_that_the_file_has_as_a_number_is_opened():
         np.testing.assert_allclose(library.get_output(0).numpy(), wanted[:count], rtol=1e-5)
 
 
-def test_another_number_in_place_of_that_of_the_file_is_refused():
-    with pytest.raises(ModelError, match=r"'x' is given the shape \(2, 3, 8, 8\), but the model"):
-        relay.frontend.from_onnx(classifier(), {"x": (2, 3, 8, 8)})
+def test_another_number_stands_for_that_of_the_file():
+    proto = classifier()
+    images = np.random.default_rng(5).random((3, 3, 8, 8), "float32")
+    runs = {}
+    for batch in (1, 3):
+        mod, params = relay.frontend.from_onnx(proto, {"x": (batch, 3, 8, 8)})
+        assert mod["main"].ret_type == relay.TensorType((batch, 5))
+        library = GraphModule(relay.build(mod, target="llvm", params=params)["default"](cpu()))
+        library.run(x=images[:batch])
+        runs[batch] = library.get_output(0).numpy()
+    np.testing.assert_allclose(runs[3][:1], runs[1], rtol=1e-5)
+
+
+def test_a_number_that_does_not_fit_is_told_beside_that_of_the_file():
+    with pytest.raises(ModelError, match=r"'x' \(1, 3, 9, 8\) for \(1, 3, 8, 8\)"):
+        relay.frontend.from_onnx(classifier(), {"x": (1, 3, 9, 8)})
     with pytest.raises(ModelError, match="but the model has"):
         relay.frontend.from_onnx(classifier(), {"x": (relay.Any(), 3, 8)})
 

@@ -198,3 +198,13 @@ def test_other_texts_than_arithmetic_are_refused(text):
 )  # fmt: skip
 def test_arithmetic_of_sizes_is_taken(text):
     check_size_text(text, "it")
+
+
+def test_an_operator_that_nobody_registered_is_named(members, tmp_path):
+    """That of a package which was imported where the program was saved, for example."""
+    text = members[MODEL].decode()
+    assert "torch.ops.aten.conv2d.default" in text
+    text = text.replace("torch.ops.aten.conv2d.default", "torch.ops.elsewhere.fold.default")
+    path = written({**members, MODEL: text.encode()}, tmp_path / "m.pt2")
+    with pytest.raises(ModelError, match=r"does not have: elsewhere::fold\. Import the package"):
+        relay.frontend.from_pytorch(path)

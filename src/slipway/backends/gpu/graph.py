@@ -20,8 +20,8 @@ from slipway.backends.gpu.images import in_texels, takes_images, with_images
 from slipway.backends.gpu.joins import joined_reductions
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
-from slipway.backends.gpu.schedules.shared import runs_in_step
 from slipway.backends.gpu.transposed_weights import transposed_weights
+from slipway.backends.gpu.warps import runs_in_step
 from slipway.backends.gpu.winograd import winograd_convolutions
 from slipway.relay.expr import Call, Function
 from slipway.relay.visit import post_order

@@ -37,3 +37,14 @@ def exchanging_threads(target: Target | None) -> int:
         case _:
             size = 1
     return size if size > 1 and size & (size - 1) == 0 else 1
+
+
+def runs_in_lanes(target: Target) -> bool:
+    """Return whether a device is a processor that runs a thread in each lane of its vectors."""
+    is_processor = target.attrs.get("device_type") == "cpu"
+    return is_processor and target.kind.name in ("vulkan", "webgpu")
+
+
+def runs_in_step(target: Target) -> bool:
+    """Return whether the target says that threads run in step, so that it has shared memory."""
+    return int(target.attrs.get("thread_warp_size") or 1) > 1

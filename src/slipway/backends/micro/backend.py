@@ -12,10 +12,16 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
+from slipway.transform.loop.hoist_choice import hoist_choice
+from slipway.transform.loop.hoist_padding import hoist_padding
+from slipway.transform.loop.pipeline import PIPELINE, loop_pass
 from slipway.transform.manager import Pass
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
+
+_AT = next(i for i, step in enumerate(PIPELINE) if step.name == hoist_choice.__name__)
+PASSES: tuple[Pass, ...] = (*PIPELINE[:_AT], loop_pass(hoist_padding), *PIPELINE[_AT:])
 
 
 class MicroBackend(Backend):
@@ -32,6 +38,10 @@ class MicroBackend(Backend):
         """Return the passes of `micro.graph`."""
         from slipway.backends.micro.graph import PASSES
 
+        return PASSES
+
+    def loop_passes(self, target: Target) -> Sequence[Pass]:
+        """Return the passes of all processors, and what pays where each step is an instruction."""
         return PASSES
 
     def emit(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from slipway.relay.expr import Expr
 from slipway.relay.op_registry import is_call_of
-from slipway.transform.graph.pipeline import MIDDLE, OPENING, WIDEN_PRODUCTS, ending
+from slipway.transform.graph.integers.narrow_sums import narrow_sums
+from slipway.transform.graph.pipeline import (
+    MIDDLE,
+    OPENING,
+    WIDEN_PRODUCTS,
+    ending,
+    graph_pass,
+)
 from slipway.transform.manager import Pass
 
 
@@ -19,4 +26,10 @@ def ends_quantized_layer(expr: Expr) -> bool:
     )
 
 
-PASSES: tuple[Pass, ...] = (*OPENING, WIDEN_PRODUCTS, *MIDDLE, *ending(ends_quantized_layer))
+PASSES: tuple[Pass, ...] = (
+    *OPENING,
+    WIDEN_PRODUCTS,
+    *MIDDLE,
+    graph_pass("NarrowSums", narrow_sums),
+    *ending(ends_quantized_layer),
+)

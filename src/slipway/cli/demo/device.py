@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from slipway.errors import RPCConnectionError, ToolchainError, did_you_mean
 from slipway.libinfo import find_js_path
-from slipway.toolchain import native, web_runtime, zig
+from slipway.toolchain import native, web_runtime
+from slipway.toolchain.elf import architecture_of
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
@@ -151,7 +152,7 @@ def session_with(
 
 def this_machine() -> DeviceKind:
     """Return the kind that runs here without an emulator."""
-    return kind_named(zig.architecture_of(platform.machine()))
+    return kind_named(architecture_of(platform.machine()))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.completions import target_names
-from slipway.cli.connection import Connection
+from slipway.cli.connection import Connection, check_can_run, write_for_device
 from slipway.cli.demo.case import made_up_inputs
 from slipway.cli.inspect.bisect_repro import write_repro
 from slipway.cli.model_file import ModelOptions, parse_bindings
@@ -104,6 +104,8 @@ def bisect(
     need_output_folder("--output", output or Path(f"{model.stem}-bisect"))
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
+    for each in targets:
+        check_can_run(each, rpc_host, tracker)
     with console.step(f"Reading {model}"):
         options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
         module, _ = options.read(model, targets[0])
@@ -192,8 +194,7 @@ def check_target(
                 culprit = find_pass(steps, arrays, wanted, tolerance)
             return culprit or Culprit("pass", "?", found, got=results, wanted=list(wanted))
     with tempdir() as folder:
-        path = folder.path / "model.tar"
-        factory.export_library(str(path))
+        path = write_for_device(factory, target, folder.path, "model")
         library = connection.load(path)
     devices = ModelDevices(factory.metadata, connection.remote)
     with console.step(f"Comparing {len(graph.kernels)} kernels on {connection.where}"):

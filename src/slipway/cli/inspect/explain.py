@@ -68,6 +68,8 @@ def explain(
     from slipway.tuning.explain_gpu import explain_gpu_model
 
     model.stat()
+    if database is not None and "://" not in database:
+        Path(database).stat()  # which would be made
     chosen = Target(target)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):

@@ -11,7 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.completions import target_names
-from slipway.cli.connection import Connection
+from slipway.cli.connection import Connection, check_can_run, write_for_device
 from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -88,26 +88,32 @@ def profile(
 
         slipway profile mobilenet.onnx --target raspberry-pi/4b-aarch64 --rpc-host pi.local
 
+        slipway profile kws.tflite --target arm/cortex-m4 --tracker lab:9190 --rpc-key cortex-m4
+
         slipway profile bert.tar --json
 
         slipway profile bert.onnx --trace trace.json
     """
+    from slipway.target import Target
+
     model.stat()
     need_output("--trace", trace, model, inputs)
     given = read_arrays(inputs) if inputs else {}
+    if model.suffix not in ARTIFACTS:
+        check_can_run(Target(target), rpc_host, tracker)
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
     with tempdir() as folder:
-        artifact = model
+        artifact, upload = model, None
         if model.suffix not in ARTIFACTS:
-            artifact = compile_for_profile(
+            artifact, upload = compile_for_profile(
                 model,
                 target,
                 ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature),
                 folder.path,
             )
-        report = measure(artifact, connection, given, limits, number, repeat)
+        report = measure(artifact, connection, given, limits, number, repeat, upload)
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
         write_file(trace, text.encode())
@@ -118,8 +124,10 @@ def profile(
         print_profile(report, top, f"{model.name} on {connection.where}")
 
 
-def compile_for_profile(model: Path, target: str, options: ModelOptions, folder: Path) -> Path:
-    """Return an artifact of a model file, as ``slipway compile`` makes it."""
+def compile_for_profile(
+    model: Path, target: str, options: ModelOptions, folder: Path
+) -> tuple[Path, Path]:
+    """Return an artifact of a model file, as ``slipway compile`` makes it, and what to upload."""
     import slipway
     from slipway import relay
 
@@ -129,12 +137,15 @@ def compile_for_profile(model: Path, target: str, options: ModelOptions, folder:
         library = relay.build(module, target=slipway.target.Target(target), params=parameters)
     path = folder / f"{model.stem}.tar"
     library.export_library(str(path))
-    return path
+    chosen = slipway.target.Target(target)
+    if not chosen.parsed_triple.is_bare:
+        return path, path
+    return path, write_for_device(library, chosen, folder, model.stem)
 
 
 def measure(
     artifact: Path, connection: Connection, given: dict[str, Any], limits: bool,
-    number: int | None, repeat: int,
+    number: int | None, repeat: int, upload: Path | None = None,
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
     from slipway.inspect.limits import Probes
@@ -147,7 +158,7 @@ def measure(
 
     opened = open_artifact(artifact)
     metadata = opened.metadata
-    module = connection.graph_module(artifact)
+    module = connection.graph_module(artifact, upload)
     said = {port["name"]: port for port in metadata.get("inputs", ())}
     for name, array in input_arrays(module, given, "random", said).items():
         module.set_input(name, array)
@@ -155,7 +166,8 @@ def measure(
     if number is None:
         number = runs_in_a_second(module)
     processor = ModelDevices(metadata, connection.remote).is_processor
-    if not limits or not processor or opened.graph is None or "operators" not in metadata:
+    bare = Target(metadata["target"]).parsed_triple.is_bare  # whose limits nothing measures
+    if not limits or bare or not processor or opened.graph is None or "operators" not in metadata:
         with console.step("Measuring each operator"):
             return profile_model(module, metadata, number=number, repeat=repeat)
     with console.step("Preparing to measure the device's limits"):

@@ -129,7 +129,10 @@ def validate(
     else:
         print_validation(found)
     too_few = min_top1 is not None and found.top1 is not None and found.top1 < min_top1
-    too_loud = min_sqnr is not None and any(o.sqnr_db < min_sqnr for o in found.outputs)
+    too_loud = min_sqnr is not None and any(
+        not o.sqnr_db >= min_sqnr
+        for o in found.outputs  # NaN passes no gate
+    )
     if too_few or too_loud:
         raise typer.Exit(LIMIT)
 
@@ -148,11 +151,17 @@ def print_validation(found: Validation) -> None:
     """Print a row for each output, and the shares of right classes."""
     if found.outputs:
         rows = [
-            (o.name, f"{o.sqnr_db:.1f}", f"{o.cosine:.6f}", f"{o.largest_error:.3g}")
+            (console.plain(o.name), f"{o.sqnr_db:.1f}", f"{o.cosine:.6f}", f"{o.largest_error:.3g}")
             for o in found.outputs
         ]
         columns = ("output", "SQNR dB", "cosine", "largest error")
         console.table(columns, rows, title=f"Beside {console.plain(found.reference)}")
+    for o in found.outputs:
+        if o.not_finite:
+            console.out.print(
+                f"[yellow]![/] {console.plain(o.name)}: {o.not_finite} of {o.values} values are "
+                "NaN or infinite in both, and are not compared"
+            )
     for share, label in (
         (found.top1, "have the label's class"),
         (found.reference_top1, "of the reference have it"),

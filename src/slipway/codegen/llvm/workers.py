@@ -28,7 +28,7 @@ from typing import Any
 from slipway.codegen.cache import key_of
 from slipway.codegen.llvm.worker import ANSWER, NO_LLVM, REFUSED, REQUEST
 from slipway.errors import CodegenError, ToolchainError
-from slipway.toolchain.native import cache_dir
+from slipway.toolchain.runtime_library import cache_dir
 from slipway.version import install_line
 
 LIMIT_S = 600.0  # of one request; SLIPWAY_COMPILE_LIMIT_S says otherwise

@@ -11,8 +11,10 @@ from slipway.compiler.open_sizes import check_open
 from slipway.compiler.optimize import INLINE, optimize
 from slipway.compiler.several_devices.placement import (
     CONTROL,
+    SERIAL,
     DeviceRegion,
     is_mark,
+    is_serial,
     place,
     regions,
 )
@@ -27,6 +29,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, If, Tuple, TupleG
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
+from slipway.runtime.devices import device
 from slipway.target import Target
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.outline_branches import outline_branches
@@ -59,7 +62,7 @@ def graph_over(
     unknown = set(placed.values()) - set(targets)
     if unknown:
         raise LoweringError(
-            f"a mark in the model asks for a device of kind {min(unknown)}, for which there is no "
+            f"a mark in the model asks for {device(min(unknown))}, for whose kind there is no "
             "target: give relay.build one of each kind that on_device names"
         )
     parts = [_Part(region) for region in regions(main.body, placed)]
@@ -88,6 +91,15 @@ def has_control_flow(module: IRModule) -> bool:
         if isinstance(function, Function)
         for expr in post_order(function)
     )
+
+
+def has_serial_work(module: IRModule) -> bool:
+    """Return whether a thread of a GPU would have to do much alone: sort a long row, say."""
+    functions = [f for _, f in module.items() if isinstance(f, Function)]
+    if not any(is_call_of(expr, *SERIAL) for f in functions for expr in post_order(f)):
+        return False
+    main = infer_type(main_function(INLINE.run(module, Setting(None))))
+    return any(isinstance(expr, Call) and is_serial(expr) for expr in post_order(main))
 
 
 def _with_own_results(main: Function) -> Function:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from slipway.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import OpPattern, call_definition, is_call_of
+from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 
 ON_DEVICE, DEVICE_COPY = "annotation.on_device", "device_copy"
@@ -19,6 +21,27 @@ def is_mark(expr: Expr) -> bool:
 
 
 CONTROL = ("branch", "scan", "while_loop")  # what the processor decides on while the model runs
+# What one thread of a GPU would do alone, or one for each row -> the elements that it may have.
+SERIAL = {
+    "topk": 1024, "vision.select_boxes": 1024, "vision.suppress_boxes": 1024,
+    "cumsum": 8192, "cumprod": 8192,
+}  # fmt: skip
+
+
+def is_serial(call: Call) -> bool:
+    """Return whether a thread of a GPU would take so many steps that the processor is sooner done.
+
+    A thread of lavapipe would not even end them: it stops after 65,535.
+    """
+    if not is_call_of(call, *SERIAL):
+        return False
+    data = call.args[0].checked_type
+    assert isinstance(data, TensorType)
+    shape = data.shape
+    name = call.op.name
+    if name in ("cumsum", "cumprod") and call.attrs.axis is not None:
+        shape = (shape[call.attrs.axis],)
+    return all(isinstance(n, int) for n in shape) and prod(shape) > SERIAL[name]
 
 
 def place(
@@ -29,7 +52,7 @@ def place(
     A call is where its mark says, or where the calls are that alone read it and follow a mark;
     others are on `default`.  Where that is None, they are on the processor if the model has a mark,
     and on `accelerator` if it has none, but for what no threads could share: sorting, say, or
-    control flow.  With `control_only`, control flow alone is on the processor.
+    control flow.  With `control_only`, only control flow and long serial work are on the processor.
     """
     order = post_order(body, into_functions=False)
     has_marks = any(is_mark(expr) for expr in order)
@@ -38,7 +61,8 @@ def place(
 
     def usual(call: Call) -> int:
         if control_only:
-            return _PROCESSOR if is_call_of(call, *CONTROL) else accelerator
+            alone = is_call_of(call, *CONTROL) or is_serial(call)
+            return _PROCESSOR if alone else accelerator
         if default is not None or has_marks:
             return _PROCESSOR if default is None else default
         definition = call_definition(call)

@@ -132,8 +132,7 @@ static int is_over_devices(const library_module *self) {
 static int take_devices(const library_module *self, const TVMFFIAny *args, int32_t num_args,
                         DLDevice *devices, size_t *count) {
   const int32_t kind = kernels_kind(self);
-  const slw_device_api *api = slw_device_find(kind);
-  const char *name = (kind == kDLCPU) ? "cpu" : (api != NULL) ? api->name : "device";
+  const char *name = slw_device_kind(kind);
   const DLDevice processor = {kDLCPU, 0};
   *count = 0;
   for (int32_t i = 0; i < num_args; ++i) {

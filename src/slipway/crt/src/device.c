@@ -24,6 +24,13 @@ const slw_device_api *slw_device_find(int32_t device_type) {
   return (device_type >= 0 && device_type < KINDS) ? kinds[device_type] : NULL;
 }
 
+const char *slw_device_kind(int32_t device_type) {
+  static const char names[KINDS][8] = {"unknown", "cpu",     "cuda",   "unknown", "opencl",  "aocl",
+                                       "sdaccel", "vulkan",  "metal",  "vpi",     "rocm",    "unknown",
+                                       "ext_dev", "unknown", "unknown", "webgpu", "hexagon"};
+  return names[((uint32_t)device_type < KINDS) ? device_type : 0];
+}
+
 /* Two kinds have no memory in common: through the processor's, a piece at a time. */
 static slw_status move_between(const slw_device_api *source, const void *from,
                                const slw_device_api *target, void *to, size_t size_bytes) {

@@ -145,10 +145,10 @@ int slw_graph_check_tensor(const char *function, const char *name, const DLTenso
   if (given->device.device_type != kDLCPU &&
       given->device.device_type != model->device.device_type) {
     return slw_error_setf("ExecutionError",
-                          "%s: the tensor for '%s' is on a device of kind %d, and the model's is on "
-                          "one of kind %d (DLPack's numbers). Copy it there, or to the CPU, first.",
-                          function, name, (int)given->device.device_type,
-                          (int)model->device.device_type);
+                          "%s: the tensor for '%s' is on a device of kind %s, and the model's is on "
+                          "one of kind %s. Copy it there, or to the CPU, first.",
+                          function, name, slw_device_kind(given->device.device_type),
+                          slw_device_kind(model->device.device_type));
   }
   if (!slw_tensor_is_contiguous(given)) {
     return slw_error_setf("ExecutionError",

@@ -17,8 +17,8 @@ static void *allocate_arena(DLDevice device, uint64_t size_bytes) {
     return slw_platform_alloc((size_t)size_bytes, SLW_TENSOR_ALIGNMENT);
   }
   if (api == NULL) {
-    (void)slw_error_setf("DeviceError", "this runtime has no devices of kind %d",
-                         (int)device.device_type);
+    (void)slw_error_setf("DeviceError", "this runtime has no %s devices: run the model where its driver is",
+                         slw_device_kind(device.device_type));
   } else {
     (void)api->alloc(device.device_id, (size_t)size_bytes, &arena);
   }
@@ -31,10 +31,10 @@ static void *allocate_image(DLDevice device, uint64_t size_bytes, uint32_t texel
   const uint64_t row_bytes = (uint64_t)texels * 4U * (uint64_t)(bits / 8);
   void *image = NULL;
   if (api == NULL || api->alloc_image == NULL) {
-    (void)slw_error_setf("DeviceError", "the model was compiled with images, and devices of kind %d have "
-                                        "none here: compile it for a target without "
+    (void)slw_error_setf("DeviceError", "the model was compiled with images, and %s devices have none "
+                                        "here: compile it for a target without "
                                         "-texture_spatial_limit and -device=adreno.",
-                         (int)device.device_type);
+                         slw_device_kind(device.device_type));
   } else {
     (void)api->alloc_image(device.device_id, texels, (size_t)(size_bytes / row_bytes), bits, &image);
   }
@@ -77,7 +77,6 @@ static slw_status take_arena(slw_graph_module *self, DLDevice device, uint64_t s
 static slw_status device_of_kind(const DLDevice *devices, size_t num_devices, int32_t kind,
                                  DLDevice *out) {
   const DLDevice processor = {kDLCPU, 0};
-  const slw_device_api *api = slw_device_find(kind);
   for (size_t i = 0; i < num_devices; ++i) {
     if ((int32_t)devices[i].device_type == kind) {
       *out = devices[i];
@@ -89,10 +88,9 @@ static slw_status device_of_kind(const DLDevice *devices, size_t num_devices, in
     return SLW_OK;
   }
   (void)slw_error_setf("ExecutionError",
-                       "parts of this model run on %s (kind %d): give a device of each kind, for "
+                       "parts of this model run on %s: give a device of each kind, for "
                        "example lib['default'](cpu(0), %s(0)).",
-                       (api != NULL) ? api->name : "a device this runtime has not", (int)kind,
-                       (api != NULL) ? api->name : "device");
+                       slw_device_kind(kind), slw_device_kind(kind));
   return SLW_ERROR_ARGUMENT;
 }
 

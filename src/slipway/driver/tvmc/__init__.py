@@ -5,12 +5,29 @@ package = tvmc.compile(model, target="llvm")
 print(tvmc.run(package, device="cpu"))
 """
 
+from slipway.driver.tvmc import (
+    common,
+    composite_target,
+    config_options,
+    fmtopt,
+    main,
+    micro,
+    pass_config,
+    pass_list,
+    registry,
+    result_utils,
+    shape_parser,
+    target,
+    tracker,
+    transform,
+    workspace_pools,
+)
+from slipway.driver.tvmc.autotuner import tune_model as tune
 from slipway.driver.tvmc.compiler import compile_model as compile
+from slipway.driver.tvmc.frontends import TVMCImportError
+from slipway.driver.tvmc.frontends import load_model as load
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage, TVMCResult
-from slipway.driver.tvmc.models import TVMCImportError
-from slipway.driver.tvmc.models import load_model as load
 from slipway.driver.tvmc.runner import run_module as run
-from slipway.driver.tvmc.tuner import tune_model as tune
 
 __all__ = [
     "TVMCException",
@@ -18,8 +35,23 @@ __all__ = [
     "TVMCModel",
     "TVMCPackage",
     "TVMCResult",
+    "common",
     "compile",
+    "composite_target",
+    "config_options",
+    "fmtopt",
     "load",
+    "main",
+    "micro",
+    "pass_config",
+    "pass_list",
+    "registry",
+    "result_utils",
     "run",
+    "shape_parser",
+    "target",
+    "tracker",
+    "transform",
     "tune",
+    "workspace_pools",
 ]

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway.driver.tvmc import micro
+from slipway.driver.tvmc.autotuner import TUNERS
+from slipway.driver.tvmc.composite_target import get_codegen_names
 from slipway.driver.tvmc.config_options import read_config, words_of
 from slipway.driver.tvmc.model import TVMCException
+from slipway.driver.tvmc.registry import generate_registry_args
 from slipway.driver.tvmc.workspace_pools import generate_workspace_pools_args
 from slipway.relay import op_registry
 from slipway.relay.backend import Executor, Runtime
 
-DEVICES = ("cpu", "cuda", "cl", "opencl", "metal", "vulkan", "rocm")
-# Options of executors and runtimes: `--executor-aot-unpacked-api 1`.
-EXECUTOR = {kind: tuple(options) for kind, options in Executor.OPTIONS.items()}
-RUNTIME = {kind: tuple(options) for kind, options in Runtime.OPTIONS.items()}
+DEVICES = ("cpu", "cuda", "cl", "opencl", "metal", "vulkan", "rocm", "micro")
 _PRECISIONS = ("float16", "bfloat16", "float32")
 # What TVM's auto_scheduler is told of a device: with --enable-autoscheduler alone, as there.
 _HARDWARE = (
@@ -26,7 +26,9 @@ _HARDWARE = (
 )  # fmt: skip
 _LAYOUT = re.compile(r"[NCHWDOIT][A-Zc0-9]*(:[A-Z][A-Za-z0-9]*)?")
 # Options of a kind of target: `--target-llvm-mcpu skylake`.
-OF_A_TARGET = re.compile(r"--target-([a-z]+)-([a-zA-Z_-]+)(?:=(.*))?")
+OF_A_TARGET = re.compile(
+    rf"--target-({'|'.join(map(re.escape, get_codegen_names()))}|[a-z]+)-([a-zA-Z_-]+)(?:=(.*))?"
+)
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -37,27 +39,10 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     return found
 
 
-def shapes_of(text: str | None) -> dict[str, list[int]] | None:
-    """Return the shapes of ``data:[1,3,224,224] mask:[1,7]``."""
-    if text is None:
-        return None
-    pairs = re.findall(r"\s*([^\[\]]+?)\s*:\s*\[([^\]]*)\]\s*,?", text)
-    rest = re.sub(r"\s*([^\[\]]+?)\s*:\s*\[([^\]]*)\]\s*,?", "", text).strip()
-    try:
-        made = {n: [int(d) for d in dims.split(",") if d.strip()] for n, dims in pairs}
-    except ValueError:
-        made = {}
-    if rest or not made:
-        raise TVMCException(
-            f"--input-shapes {text!r} is not of the form data:[1,3,224,224] mask:[1,7]"
-        )
-    return made
-
-
-def tracker_of(text: str | None) -> tuple[str | None, int]:
-    """Return (host, port) of ``host:port``; (None, 9090) without one."""
-    if text is None:
-        return None, 9090
+def tracker_of(text: str | None) -> tuple[str | None, int | None]:
+    """Return (host, port) of ``host:port``; (None, None) without one."""
+    if not text:
+        return None, None
     host, _, port = text.removeprefix("//").partition(":")
     if port and not port.isdigit():
         raise TVMCException(f"--rpc-tracker {text!r} is not of the form host:port")
@@ -79,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("FILE", help="the model: .onnx, .tflite, .pt2 or .relay")
+    parser.add_argument("FILE", help="the model: .onnx, .tflite, .pt2, .pth, .h5, .pb or .relay")
     parser.add_argument("--model-format", help="its format, where the name does not say it")
     parser.add_argument("--input-shapes", help='shapes, "data:[1,3,224,224]"')
     parser.add_argument("--target", required=True, help="the target, as Target() reads it")
@@ -108,16 +93,14 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--module-name", default="default", help="the name of functions in C")
     parser.add_argument("--print-pass-times", action="store_true", help="of this compilation")
     generate_workspace_pools_args(parser)
-    parser.add_argument("--executor", choices=tuple(EXECUTOR), default="graph")
-    parser.add_argument("--runtime", choices=tuple(RUNTIME), default="cpp")
-    for option, kinds in (("executor", EXECUTOR), ("runtime", RUNTIME)):
-        for kind, names in kinds.items():
-            for name in names:
-                parser.add_argument(f"--{option}-{kind}-{name}", default=None)
+    generate_registry_args(parser, Executor, "graph")
+    generate_registry_args(parser, Runtime, "cpp")
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("PATH", help="the package that tvmc compile wrote")
+    parser.add_argument("PATH", help="what tvmc compile wrote; of micro a project")
+    parser.add_argument("--project-option", nargs="+", action="extend", default=[],
+                        metavar="NAME=VALUE", help="of the project of micro")  # fmt: skip
     parser.add_argument("--device", choices=DEVICES, default="cpu")
     parser.add_argument("-i", "--inputs", help="an .npz file of inputs by name")
     parser.add_argument("-o", "--outputs", "--output", help="the .npz file to write outputs into")
@@ -139,9 +122,10 @@ def _tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, help="the file of records to write")
     parser.add_argument("--trials", type=int, default=10000, help="of all kernels together")
     parser.add_argument("--timeout", type=float, default=10, help="seconds of a trial")
-    parser.add_argument("--tuner", default="xgb")
+    parser.add_argument("--tuner", choices=TUNERS, default="xgb")
     parser.add_argument("--early-stopping", type=int)
-    parser.add_argument("--enable-autoscheduler", action="store_true")
+    parser.add_argument("--enable-autoscheduler", action="store_true",
+                        help="there is one search: without effect")  # fmt: skip
     parser.add_argument("--rpc-key")
     parser.add_argument("--rpc-tracker")
     parser.add_argument("--tasks", default="all", help="all of them are searched")

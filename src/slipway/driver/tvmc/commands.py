@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from slipway.cli.run import read_arrays
 from slipway.deploy.tensors import largest_first
 from slipway.driver.tvmc import micro
-from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
-from slipway.driver.tvmc.compiler import compile_model, with_options
+from slipway.driver.tvmc.arguments import parsed, tracker_of
+from slipway.driver.tvmc.autotuner import tune_model
+from slipway.driver.tvmc.compiler import compile_model
+from slipway.driver.tvmc.frontends import load_model
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
-from slipway.driver.tvmc.models import load_model
+from slipway.driver.tvmc.registry import reconstruct_registry_entity
 from slipway.driver.tvmc.runner import run_module
+from slipway.driver.tvmc.shape_parser import parse_shape_string
+from slipway.driver.tvmc.target import target_from_cli
 from slipway.driver.tvmc.transform import apply_graph_transforms
-from slipway.driver.tvmc.tuner import tune_model
 from slipway.driver.tvmc.workspace_pools import workspace_pools_recombobulate
 from slipway.errors import SlipwayError
 from slipway.relay.backend import Executor, Runtime
@@ -40,13 +43,23 @@ def main(argv: Sequence[str]) -> int:
             commands = {"compile": _compile, "run": _run, "tune": _tune, "micro": micro.run}
             commands[options.command](options)
     except (SlipwayError, OSError) as error:
-        print(f"tvmc: error: {error}", file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _load(options: argparse.Namespace) -> TVMCModel:
-    return load_model(options.FILE, options.model_format, shapes_of(options.input_shapes))
+    if not Path(options.FILE).is_file():
+        raise TVMCException(
+            f"Input file '{options.FILE}' doesn't exist, is a broken symbolic link, or a directory."
+        )
+    shapes = parse_shape_string(options.input_shapes) if options.input_shapes else None
+    return load_model(options.FILE, options.model_format, shapes)
+
+
+def _target(options: argparse.Namespace) -> Target:
+    target, _ = target_from_cli(options.target, options.target_options)
+    return Target(target, host=options.target_host or target.host)
 
 
 _TRANSFORMS = (
@@ -62,14 +75,13 @@ def _transforms(options: argparse.Namespace) -> dict[str, Any]:
 def _compile(options: argparse.Namespace) -> None:
     pools = None
     if any(getattr(options, name) for name in vars(options) if name.startswith("workspace_pools")):
-        text = with_options(options.target, options.target_options)
-        pools = workspace_pools_recombobulate(options, [Target(text, options.target_host)])
+        pools = workspace_pools_recombobulate(options, [_target(options)])
     package = compile_model(
         _load(options),
         options.target,
         opt_level=options.opt_level,
-        executor=Executor(options.executor, _chosen(options, "executor", EXECUTOR)),
-        runtime=Runtime(options.runtime, _chosen(options, "runtime", RUNTIME)),
+        executor=reconstruct_registry_entity(options, Executor),
+        runtime=reconstruct_registry_entity(options, Runtime),
         tuning_records=options.tuning_records,
         package_path=options.output,
         cross=options.cross_compiler or None,
@@ -88,33 +100,18 @@ def _compile(options: argparse.Namespace) -> None:
     print(f"wrote {package.package_path}")
 
 
-def _chosen(
-    options: argparse.Namespace, option: str, kinds: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    """Return the options of an executor or a runtime that the line has."""
-    kind = getattr(options, option)
-    given = {}
-    for other, names in kinds.items():
-        for name in names:
-            value = getattr(options, f"{option}_{other}_{name}".replace("-", "_"))
-            if value is None:
-                continue
-            if other != kind:
-                raise TVMCException(f"--{option}-{other}-{name} is given, and --{option} is {kind}")
-            given[name] = {"1": True, "0": False, "true": True, "false": False}.get(
-                value.lower(), int(value) if value.isdigit() else value
-            )
-    return given
-
-
 def _run(options: argparse.Namespace) -> None:
     host, port = tracker_of(options.rpc_tracker)
     inputs = read_arrays(Path(options.inputs)) if options.inputs else None
+    micro_options = micro.options_of(options.project_option)
+    package = (
+        micro.package_of(options.PATH) if options.device == "micro" else TVMCPackage(options.PATH)
+    )
     result = run_module(
-        TVMCPackage(options.PATH),
+        package,
         options.device,
         hostname=host,
-        port=port,
+        port=port or 9090,
         rpc_key=options.rpc_key,
         inputs=inputs,
         fill_mode=options.fill_mode,
@@ -123,6 +120,7 @@ def _run(options: argparse.Namespace) -> None:
         number=options.number,
         profile=options.profile,
         end_to_end=options.end_to_end,
+        options=micro_options,
     )
     if options.print_time:
         print(result.format_times())
@@ -142,15 +140,14 @@ def _tune(options: argparse.Namespace) -> None:
     model = TVMCModel(apply_graph_transforms(model.mod, _transforms(options)), model.params)
     records = tune_model(
         model,
-        options.target,
+        _target(options),
         tuning_records=options.output,
         prior_records=options.tuning_records,
         enable_autoscheduler=options.enable_autoscheduler,
         rpc_key=options.rpc_key,
         hostname=host,
-        port=port,
+        port=port or 9090,
         trials=options.trials,
-        target_host=options.target_host,
         tuner=options.tuner,
         timeout=options.timeout,
         early_stopping=options.early_stopping,

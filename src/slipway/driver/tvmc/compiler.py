@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.compiler.accelerators.libraries import (
-    partition_for_arm_compute_lib,
-    partition_for_bnns,
-    partition_for_cmsisnn,
-    partition_for_dnnl,
-)
 from slipway.compiler.relay_build import build
-from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
+from slipway.driver.tvmc.composite_target import get_codegen_by_target
+from slipway.driver.tvmc.model import (
+    TVMCException,
+    TVMCModel,
+    TVMCPackage,
+    check_output_format,
+)
+from slipway.driver.tvmc.pass_config import parse_configs
+from slipway.driver.tvmc.target import target_from_cli
 from slipway.driver.tvmc.transform import convert_graph_layout, convert_to_mixed_precision
-from slipway.errors import NotAvailableError, did_you_mean
-from slipway.ir.function import IRModule
+from slipway.errors import did_you_mean
 from slipway.ir.memory_pools import WorkspaceMemoryPools
-from slipway.micro.model_library_format import export_model_library_format
 from slipway.relay.backend import Executor, Runtime
 from slipway.target.target import Target
 from slipway.transform.context import PassContext
@@ -29,7 +28,6 @@ from slipway.transform.instruments import PassInstrument, PassTimingInstrument
 _LAID_OUT = ("nn.conv2d", "nn.conv1d", "nn.conv3d")
 _SHORTER = {"NHWC": "NWC", "NCHW": "NCW"}
 _LONGER = {"NHWC": "NDHWC", "NCHW": "NCDHW"}
-OUTPUT_FORMATS = ("so", "tar", "mlf")
 DUMPS = ("asm", "ll", "c", "relay")
 
 
@@ -66,17 +64,11 @@ def compile_model(
     `desired_layout` "NCHW" or "NHWC" converts convolutions; `dump_code` names what to write beside
     the package: asm, ll or c, and relay.  `pass_context_configs` are texts ``name=value``.
     Layouts of single operators and products in 16 bits are those of `tvmc.transform`;
-    `print_pass_times` prints what `instruments` measure as PassTimingInstrument does.
+    `print_pass_times` prints what `instruments` measure as PassTimingInstrument does.  `use_vm`
+    changes nothing: loops, branches and open sizes are compiled either way.
     """
-    if use_vm:
-        raise NotAvailableError(
-            "tvmc.compile: use_vm is not there: relay.vm.compile runs models in this process"
-        )
-    if output_format not in OUTPUT_FORMATS:
-        raise TVMCException(
-            f"output_format is {output_format!r}, not one of {', '.join(OUTPUT_FORMATS)}."
-            f"{did_you_mean(output_format, OUTPUT_FORMATS)}"
-        )
+    del use_vm
+    check_output_format(output_format)
     dumps = [d.strip() for d in dump_code.split(",")] if isinstance(dump_code, str) else dump_code
     for name in dumps or ():
         if name not in DUMPS:
@@ -84,12 +76,17 @@ def compile_model(
                 f"dump_code names {name!r}, not one of {', '.join(DUMPS)}."
                 f"{did_you_mean(name, DUMPS)}"
             )
-    rest, libraries = _without_libraries(str(target))
-    chosen = Target(with_options(rest, additional_target_options), host=target_host)
+    chosen, libraries = (
+        (target, []) if isinstance(target, Target)
+        else target_from_cli(target, additional_target_options)
+    )  # fmt: skip
+    if target_host is not None:
+        chosen = Target(chosen, host=target_host)
     module = tvmc_model.mod
-    for partition in libraries:
+    for library in libraries:
+        partition = get_codegen_by_target(library["name"])["pass_pipeline"]
         module = partition(module, tvmc_model.params)
-    configs = dict(_config(text) for text in pass_context_configs or ())
+    configs = parse_configs(pass_context_configs)
     if tuning_records:
         configs["schedules.records"] = tuning_records
     disabled = (
@@ -122,53 +119,19 @@ def compile_model(
         )  # fmt: skip
         for each in timing:
             print(f"Compilation time breakdown by pass:\n{each.render()}")
-    path = Path(package_path or tvmc_model.default_package_path())
-    if output_format == "mlf":
-        export_model_library_format(factory, path)
-    else:
-        if package_path is None and output_format == "so":
-            path = path.with_suffix(".tar")
-        options = cross_options.split() if cross_options else None
-        factory.export_library(path, cc=cross, options=options)
-    for name in dumps or ():
-        text = str(module) if name == "relay" else factory.get_lib().get_source(name)
-        path.with_name(f"{path.name}.{name}").write_text(text, encoding="utf-8")
-    return TVMCPackage(str(path))
+    path = tvmc_model.export_package(factory, package_path, cross, cross_options, output_format)
+    texts = {
+        name: str(module) if name == "relay" else factory.get_lib().get_source(name)
+        for name in dumps or ()
+    }
+    save_dumps(Path(path).name, texts, str(Path(path).parent))
+    return TVMCPackage(path)
 
 
-# Targets of TVM that take parts of a model for a library, with what does so.
-_LIBRARIES: dict[str, Callable[..., IRModule]] = {
-    "bnns": partition_for_bnns,
-    "cmsis-nn": partition_for_cmsisnn,
-    "compute-library": partition_for_arm_compute_lib,
-    "dnnl": partition_for_dnnl,
-}
-
-
-def get_codegen_names() -> list[str]:
-    """Return the names of libraries that a target may begin with."""
-    return list(_LIBRARIES)
-
-
-def _without_libraries(target: str) -> tuple[str, list[Callable[..., IRModule]]]:
-    """Return the target without libraries before it, ``cmsis-nn,c``, and what they would take."""
-    found = []
-    while (first := target.partition(","))[1] and first[0].split():
-        partition = _LIBRARIES.get(first[0].split()[0])
-        if partition is None:
-            break
-        found.append(partition)
-        target = first[2].strip()
-    return target, found
-
-
-def with_options(target: str, options: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return a target's text with the options of its kind."""
-    kind = target.split()[0] if target.split() else ""
-    for of, values in (options or {}).items():
-        if of == kind:
-            target += "".join(f" -{name}={value}" for name, value in values.items())
-    return target
+def save_dumps(module_name: str, dumps: Mapping[str, str], dump_root: str = ".") -> None:
+    """Write each text beside the others, as `module_name` and what it is."""
+    for name, text in dumps.items():
+        (Path(dump_root) / f"{module_name}.{name}").write_text(text, encoding="utf-8")
 
 
 def _layouts(desired: str) -> dict[str, list[str]]:
@@ -178,13 +141,3 @@ def _layouts(desired: str) -> dict[str, list[str]]:
         )
     layouts = (desired, _SHORTER[desired], _LONGER[desired])
     return {name: [layout, "default"] for name, layout in zip(_LAID_OUT, layouts, strict=True)}
-
-
-def _config(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise TVMCException(f"pass_context_configs has {text!r}, which is not name=value")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value

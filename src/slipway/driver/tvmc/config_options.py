@@ -1,18 +1,35 @@
-"""``tvmc --config FILE``: a command's options as JSON, each of which the line may give anew."""
+"""``tvmc --config FILE``: a command's options as JSON, each of which the line may give anew.
+
+A name that is no file here is looked for in the folder TVM_CONFIGS_JSON_DIR, and in `configs`.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from slipway.driver.tvmc.model import TVMCException
 
+CONFIGS_JSON_DIR: str | None = None  # a script may name its own
+
+
+def get_configs_json_dir() -> str:
+    """Return the folder of options that have names: the environment's, else our own."""
+    own = os.environ.get("TVM_CONFIGS_JSON_DIR", "")
+    if CONFIGS_JSON_DIR is not None:
+        return CONFIGS_JSON_DIR
+    return own if Path(own).is_dir() and own else str(Path(__file__).parent / "configs")
+
 
 def read_config(path: str) -> dict[str, Any]:
     """Return what a file of options holds; ``.json`` may be left out of its name."""
     file = Path(path if path.endswith(".json") else f"{path.strip()}.json")
+    if not file.is_file():
+        named = sorted(Path(get_configs_json_dir()).rglob(file.name))
+        file = named[0] if named else file
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

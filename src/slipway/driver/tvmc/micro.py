@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
-from slipway.driver.tvmc.model import TVMCException
+from slipway.driver.tvmc.model import TVMCException, TVMCPackage
 from slipway.micro.project import GeneratedProject, TemplateProject
 
 
@@ -38,7 +39,9 @@ def run(options: argparse.Namespace) -> None:
     if options.micro_command.startswith("create"):
         _create(options)
         return
-    project = GeneratedProject.from_directory(options.project_dir, _options(options.project_option))
+    project = GeneratedProject.from_directory(
+        options.project_dir, options_of(options.project_option)
+    )
     if options.micro_command == "build":
         project.build()
     else:
@@ -55,12 +58,25 @@ def _create(options: argparse.Namespace) -> None:
             print(f"{option['name']}: {option.get('help') or ''}")
         return
     template.generate_project_from_mlf(
-        options.MLF, options.project_dir, _options(options.project_option)
+        options.MLF, options.project_dir, options_of(options.project_option)
     )
     print(f"wrote {options.project_dir}")
 
 
-def _options(texts: list[str]) -> dict[str, Any]:
+def package_of(project_dir: str) -> TVMCPackage:
+    """Return the archive that a project was made of, with the project."""
+    if not Path(project_dir).is_dir():
+        raise TVMCException(f"--device micro takes the folder of a project; {project_dir} is none")
+    project = GeneratedProject.from_directory(project_dir)
+    try:
+        archive = Path(project_dir) / project.info()["model_library_format_path"]
+    finally:
+        project.close()
+    return TVMCPackage(str(archive), project_dir)
+
+
+def options_of(texts: list[str]) -> dict[str, Any]:
+    """Return the options of texts ``name=value``."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -10,6 +10,12 @@ import numpy as np
 
 from slipway.driver.tvmc.model import TVMCException, TVMCPackage, TVMCResult
 from slipway.errors import did_you_mean
+from slipway.micro.project import GeneratedProject
+from slipway.micro.session import (
+    Session,
+    create_local_aot_executor,
+    create_local_graph_executor,
+)
 from slipway.rpc.client import connect
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.runtime.devices import device as device_of
@@ -36,19 +42,28 @@ def run_module(
     """Run a package; `inputs` that are not given are filled as `fill_mode` says.
 
     With `hostname` it runs on the server there, or, with `rpc_key`, on a device of that key that
-    the tracker there gives.  `benchmark` takes times, `profile` prints those of each layer.
+    the tracker there gives; the device "micro" is the board of the package's project, and `options`
+    are that project's.  `benchmark` takes times, `profile` prints those of each layer.
     """
     if not isinstance(tvmc_package, TVMCPackage):
         raise TVMCException(
             f"tvmc.run takes what tvmc.compile gives, not a {type(tvmc_package).__name__}"
         )
     _check_fill_mode(fill_mode)
+    if device == "micro":
+        if hostname or benchmark or profile:
+            raise TVMCException(
+                "a microcontroller is run without rpc_key, hostname, benchmark and profile: "
+                "`slipway micro run` takes cycles, `slipway profile` layers"
+            )
+        return _run_project(tvmc_package, inputs, fill_mode, options)
     if options:
         raise TVMCException(
-            f"tvmc.run takes no options here ({', '.join(options)}): they are those of projects "
-            "for microcontrollers, which `slipway micro run` has"
+            f"tvmc.run takes options ({', '.join(options)}) for the device 'micro' alone"
         )
-    path = Path(tvmc_package.lib_path)
+    if tvmc_package.lib_path is None:
+        tvmc_package.module()  # which says what to do with an archive
+    path = Path(tvmc_package.lib_path or "")
     if hostname:
         session = (
             connect_tracker(hostname, int(port)).request(rpc_key)
@@ -61,9 +76,7 @@ def run_module(
     else:
         library, device_used = tvmc_package.module(), device_of(device, 0)
     module = GraphModule(library["default"](device_used))
-    shapes, kinds = module.get_input_info()
-    for name, value in make_inputs_dict(shapes, kinds, inputs, fill_mode).items():
-        module.set_input(name, value)
+    _fill(module, inputs, fill_mode)
     times: Any = []
     if profile:
         for layer, function, seconds in module.profile(number, repeat):
@@ -72,8 +85,44 @@ def run_module(
         times = module.benchmark(device_used, repeat=repeat, number=number, end_to_end=end_to_end)
     else:
         module.run()
+    return TVMCResult(_outputs(module), times)
+
+
+def _run_project(
+    package: TVMCPackage,
+    inputs: Mapping[str, Any] | None,
+    fill_mode: str,
+    options: Mapping[str, Any] | None,
+) -> TVMCResult:
+    """Run the firmware of a project that is built and flashed."""
+    if package.type != "mlf" or package.project_dir is None:
+        raise TVMCException(
+            f"{package.package_path}: the device 'micro' takes an archive in Model Library Format "
+            "and its project, TVMCPackage(archive, project_dir=...)"
+        )
+    project = GeneratedProject.from_directory(package.project_dir, options)
+    with Session(project.transport()) as session:
+        if package.graph is None:
+            module = create_local_aot_executor(session)
+        else:
+            library = session.get_system_lib()
+            module = create_local_graph_executor(package.graph, library, session.device)
+            if package.params:
+                module.load_params(package.params)
+        _fill(module, inputs, fill_mode)
+        module.run()
+        return TVMCResult(_outputs(module), [])
+
+
+def _fill(module: GraphModule, inputs: Mapping[str, Any] | None, fill_mode: str) -> None:
+    shapes, kinds = module.get_input_info()
+    for name, value in make_inputs_dict(shapes, kinds, inputs, fill_mode).items():
+        module.set_input(name, value)
+
+
+def _outputs(module: GraphModule) -> dict[str, np.ndarray[Any, Any]]:
     count = module.get_num_outputs()
-    return TVMCResult({f"output_{i}": module.get_output(i).numpy() for i in range(count)}, times)
+    return {f"output_{i}": module.get_output(i).numpy() for i in range(count)}
 
 
 def make_inputs_dict(

@@ -239,7 +239,8 @@ class _Importer:
     ) -> Function:
         inputs, results = self.survey(shapes, overrides)
         if self.book.problems:
-            raise self.book.error(f", opset {self.opset}")
+            others = "".join(f", {n!r} {told}" for n, told in self.stand_ins.replaced.items())
+            raise self.book.error(f", opset {self.opset}{others}")
         if not counted_outputs:
             results = [self.found.cut(value) for value in results]
         named = list(zip((o.name for o in self.graph.output), results, strict=True))

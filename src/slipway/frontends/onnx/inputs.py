@@ -7,7 +7,7 @@ from typing import Any
 
 from slipway.errors import ModelError
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.onnx.open_sizes import input_shape, is_opened
+from slipway.frontends.onnx.open_sizes import input_shape, is_replaced
 from slipway.frontends.onnx.reader import value_type
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import Optional, Value
@@ -28,7 +28,7 @@ def inputs_of(
 
     `overrides` are dtypes.  Raises ModelError for names that there are not and for shapes that do
     not fit, `OpenSizes` where a dimension is open and no shape is given.  `stand_ins` keeps
-    whether one was opened that the file has as a number.
+    which have another shape than the file's.
     """
     # Before IR version 4 initializers were listed among the inputs too.
     infos = [i for i in graph.input if i.name not in known]
@@ -58,7 +58,8 @@ def _input(
         if name in constants:
             return bound_constant(name, constants[name], given or dims, dtype)
         shape = input_shape(name, dims, given)
-        stand_ins.opened |= is_opened(dims, shape)
+        if is_replaced(dims, shape):
+            stand_ins.replaced[name] = f"{shape} for {dims}"
         return Var(name, TensorType(shape, dtype))
     if name not in shapes:
         raise ModelError(

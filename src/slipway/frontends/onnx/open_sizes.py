@@ -117,9 +117,9 @@ def _extent(name: str, size: object) -> Any:
 
 
 def input_shape(name: str, dims: Dims, given: Sequence[Any] | None) -> Dims:
-    """Return an input's shape; an open size may stand for one that the file has as a number.
+    """Return an input's shape; what is given may stand for a number that the file has.
 
-    Raises OpenSizes where a size is missing, ModelError where the file has another one.
+    Raises OpenSizes where a size is missing, ModelError for another number of dimensions.
     """
     if given is None:
         if any(not isinstance(d, int) for d in dims):
@@ -130,10 +130,7 @@ def input_shape(name: str, dims: Dims, given: Sequence[Any] | None) -> Dims:
     one = dims == () and len(wanted) == 1
     if dims == ("?",) or one:
         return wanted
-    if len(wanted) != len(dims) or any(
-        isinstance(d, int) and d not in (0, w) and not is_open(w)
-        for d, w in zip(dims, wanted, strict=True)
-    ):
+    if len(wanted) != len(dims):
         shown = ", ".join(str(d) for d in dims)
         raise ModelError(
             f"the input {name!r} is given the shape {wanted}, but the model has ({shown})"
@@ -141,10 +138,10 @@ def input_shape(name: str, dims: Dims, given: Sequence[Any] | None) -> Dims:
     return wanted
 
 
-def is_opened(dims: Dims, shape: Dims) -> bool:
-    """Return whether an open size stands for a number of the file."""
+def is_replaced(dims: Dims, shape: Dims) -> bool:
+    """Return whether another size, or an open one, stands for a number of the file."""
     pairs = zip(dims, shape, strict=False)
-    return any(isinstance(d, int) and d != 0 and is_open(s) for d, s in pairs)
+    return any(isinstance(d, int) and d not in (0, s) for d, s in pairs)
 
 
 @contextmanager

@@ -25,14 +25,14 @@ class StandIns:
 
     `shapes` are those of the inputs.  Nothing is computed before the first question, and inference
     (in a process of its own, see `isolated`) is asked only for what the file does not say.  Where
-    inputs were `opened`, which are of one size in the file, the shapes it says are of that size and
-    do not count.
+    inputs are `replaced`, which have another size in the file, the shapes it says are of that size
+    and do not count.
     """
 
     def __init__(self, proto: Any) -> None:
         self.proto = proto
         self.shapes: Mapping[str, tuple[int, ...]] = {}
-        self.opened = False
+        self.replaced: dict[str, str] = {}  # inputs of another shape than the file's
         self._declared: dict[str, TensorType] | None = None
         self._users: dict[str, str] | None = None  # what is computed from it, element by element
         self._inferred: dict[str, TensorType] | None = None
@@ -41,7 +41,7 @@ class StandIns:
         """Return a variable in the place of the value `name`; None if its type is not known."""
         if self._declared is None:
             zeros = self._zeros_are_sizes()
-            self._declared = {} if self.opened else _types(self.proto.graph, zeros)
+            self._declared = {} if self.replaced else _types(self.proto.graph, zeros)
         known = self._declared.get(name)
         if known is None:
             if self._inferred is None:
@@ -91,7 +91,7 @@ class StandIns:
                     dim.dim_value = size
                 elif dim.HasField("dim_value"):
                     dim.Clear()
-        for part in _graphs(bare.graph) if self.opened else ():
+        for part in _graphs(bare.graph) if self.replaced else ():
             del part.value_info[:]
             for info in part.output:
                 info.ClearField("type")

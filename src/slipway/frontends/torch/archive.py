@@ -29,6 +29,7 @@ _SIZE_OPERATORS = re.compile(
     re.ASCII,
 )
 _OPERATORS = re.compile(r"torch\.ops\.[\w.]+|#[\w.:]*|\w+::\w+(\.\w+)?", re.ASCII)
+_TARGET = re.compile(r'"target": ?"(?:torch\.ops\.)?(\w+)(?:\.|::)(\w+)(?:\.\w+)?"', re.ASCII)
 _READS_FILES = ("from_file", "debugprims", "load_tensor")
 _NAME = re.compile(r"[A-Za-z_][\w.]*|", re.ASCII)
 _TEXT = re.compile(r"[^\"'\\\r\n;()\x00]*")
@@ -232,3 +233,21 @@ def _without_examples(path: Path) -> Path:
         Path(name).unlink()
         raise
     return Path(name)
+
+
+def unknown_operators(torch: Any, path: Path) -> list[str]:
+    """Return the operators of a program in an archive that nobody has registered with torch."""
+    named: set[tuple[str, str]] = set()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                if entry.filename.endswith(".json"):
+                    named |= set(_TARGET.findall(archive.read(entry).decode(errors="replace")))
+    except Exception:  # the file is damaged, which is told by who asks
+        return []
+    named -= {(space, name) for space, name in named if space in ("_operator", "math", "torch")}
+    return [
+        f"{space}::{name}"
+        for space, name in sorted(named)
+        if not hasattr(getattr(torch.ops, space), name)
+    ]

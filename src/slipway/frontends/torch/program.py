@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import MissingPackageError, ModelError, OpenShapeError
-from slipway.frontends.torch.archive import as_data
+from slipway.frontends.torch.archive import as_data, unknown_operators
 from slipway.frontends.torch.assumptions import export_with_assertions
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
@@ -205,6 +205,12 @@ def _loaded(torch: Any, path: Path) -> Any:
     except ModelError:
         raise
     except Exception as error:  # torch raises many unrelated classes here
+        if unknown := unknown_operators(torch, path):
+            raise ModelError(
+                f"{str(path)!r} uses operators that this torch ({torch.__version__}) does not "
+                f"have: {', '.join(unknown)}. Import the package that defines them in a Python "
+                "program that passes the file, or the program itself, to slipway.compile"
+            ) from None
         raise ModelError(
             f"{str(path)!r} is not a program that torch.export.save wrote, or it is damaged: "
             f"{_reason(error)}"

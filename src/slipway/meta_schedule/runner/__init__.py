@@ -6,7 +6,7 @@ runner of its own derives from `PyRunner`; a search then measures with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,10 +32,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LocalRunner(Runner):
-    """Measures on this machine, in a process that a candidate may crash."""
+    """Measures on this machine, in a process that a candidate may crash.
+
+    `initializer` is called once, here, and may register functions; `cooldown_sec` and
+    `alloc_repeat` are kept for scripts that read them.
+    """
 
     timeout_sec: float = 30.0
     evaluator_config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
+    cooldown_sec: float = 0.0
+    alloc_repeat: int = 1
+    initializer: Callable[[], object] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Call the initializer."""
+        if self.initializer is not None:
+            self.initializer()
 
     def _here(self) -> _Here:
         return _Here(self.timeout_sec, self.is_cold)
@@ -65,11 +77,22 @@ class LocalRunner(Runner):
 
 @dataclass(frozen=True)
 class RPCRunner(Runner):
-    """Measures on devices that a tracker hands out: `max_workers` at once, None: all free ones."""
+    """Measures on devices that a tracker hands out: `max_workers` at once, None: all free ones.
+
+    `initializer` is called once, here; `cooldown_sec` and `alloc_repeat` are kept for scripts.
+    """
 
     rpc_config: RPCConfig = field(default_factory=RPCConfig)
     evaluator_config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     max_workers: int | None = None
+    cooldown_sec: float = 0.0
+    alloc_repeat: int = 1
+    initializer: Callable[[], object] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Call the initializer."""
+        if self.initializer is not None:
+            self.initializer()
 
     def _tracker(self) -> TrackerRunner:
         config = self.rpc_config.checked()

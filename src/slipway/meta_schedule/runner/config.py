@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 
 from slipway.errors import TuningError
+from slipway.rpc.client import RPCSession
+from slipway.rpc.tracker_client import TrackerSession, connect_tracker
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,36 @@ class RPCConfig:
     tracker_key: str | None = None
     session_priority: int = 1
     session_timeout_sec: float = 10.0
+
+    def connect_tracker(self) -> TrackerSession:
+        """Return a connection to the tracker."""
+        known = self.checked()
+        return connect_tracker(str(known.tracker_host), int(known.tracker_port or 0))
+
+    def connect_server(self) -> RPCSession:
+        """Return a session on a device of the key.  Raises RPCError where there is none."""
+        known = self.checked()
+        return known.connect_tracker().request(
+            str(known.tracker_key), priority=known.session_priority,
+            session_timeout=known.session_timeout_sec,
+        )  # fmt: skip
+
+    def count_num_servers(self, allow_missing: bool = False) -> int:
+        """Return how many devices of the key the tracker knows.
+
+        Raises TuningError for none, unless `allow_missing`.
+        """
+        known = self.checked()
+        with known.connect_tracker() as tracker:
+            servers = tracker.summary()["server_info"]
+        keys = [str(one["key"]).removeprefix("server:") for one in servers]
+        found = keys.count(str(known.tracker_key))
+        if not found and not allow_missing:
+            raise TuningError(
+                f"the tracker at {known.tracker_host}:{known.tracker_port} knows no device "
+                f"{known.tracker_key!r}; it has: {', '.join(sorted(set(keys))) or 'none'}"
+            )
+        return found
 
     def checked(self) -> RPCConfig:
         """Return it with TVM_TRACKER_HOST, _PORT and _KEY in place of what was left out.

@@ -26,11 +26,11 @@ from slipway.relay.testing.tools import (
     check_grad,
     count_ops,
     ctx_list,
-    enabled_targets,
     rand,
     run_infer_type,
     run_opt_pass,
 )
+from slipway.runtime.features import enabled_targets
 
 __all__ = [
     "TempOpAttr",

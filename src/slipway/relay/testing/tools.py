@@ -44,13 +44,8 @@ def count_ops(expr: Expr) -> dict[str, int]:
 
 
 def ctx_list() -> list[tuple[str, Device]]:
-    """Return (target, device) of what runs in this process (the name of TVM 0.6)."""
-    return [(name, device(name, 0)) for name in ("llvm",) if enabled(name)]
-
-
-def enabled_targets() -> list[tuple[str, Device]]:
-    """Return (target, device) of what runs in this process."""
-    return ctx_list()
+    """Return (target, device) of the processor and NVIDIA's GPU, where they are (TVM 0.6)."""
+    return [(name, device(name, 0)) for name in ("llvm", "cuda") if enabled(name)]
 
 
 def check_grad(*args: Any, **kwargs: Any) -> None:

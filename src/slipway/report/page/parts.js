@@ -59,7 +59,7 @@ function showBoards() {
   const alive = [...report.layers].sort((a, b) => b.alive_bytes - a.alive_bytes).slice(0, 12);
   bars(el("ram"), "Most RAM alive while they run", alive.map((layer) => [layer.name, layer.alive_bytes]));
   const left = (value) => [bytes(value), value < 0 ? "differs" : "right"];
-  table("board-table", [["board with this core"], ["flash", "n"], ["left", "n"], ["RAM", "n"], ["left", "n"], [""]],
+  table("board-table", [["board with this core"], ["flash", "n"], ["flash left", "n"], ["RAM", "n"], ["RAM left", "n"], [""]],
     report.boards.map((b) => [b.name, bytes(b.flash), left(b.flash_left), bytes(b.ram), left(b.ram_left), b.flash_left < 0 || b.ram_left < 0 ? "does not fit" : "fits"]));
   return undefined;
 }

@@ -10,6 +10,7 @@ import os
 import resource
 import tempfile
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -36,6 +37,8 @@ _FFI_SLOTS = {
     "__TVMFFIFunctionCall": "TVMFFIFunctionCall",
 }
 _COPIES = itertools.count()  # libraries loaded from memory
+# The system's table of open files is as long as the highest number: 4 MB for half a million.
+_HIGH_NUMBER = 1 << 13
 
 
 @runtime_checkable
@@ -119,7 +122,7 @@ def _at_high_number(file: int) -> int:
     """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
-        high = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, min(limit, 1 << 20) // 2)
+        high = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, min(limit // 2, _HIGH_NUMBER))
     except OSError:  # as many are open
         return file
     os.close(file)
@@ -136,15 +139,26 @@ def _unused_name(file: int) -> str:
     return f"/proc/self/{''.join('.//' if bit == '1' else './' for bit in bits)}fd/{file}"
 
 
+def needs_more(library: Library) -> bool:
+    """Return whether a library calls functions by name, or brings kernels of a device."""
+    return any(library.address(symbol) for symbol in (*_FFI_SLOTS, DEVICE_CODE_SYMBOL))
+
+
+def fill_native_slots(library: Library, address: Callable[[str], int]) -> None:
+    """Give a library errors, threads and workspace: functions of the C runtime, by name."""
+    for slot, name in _NATIVE_SLOTS.items():
+        _fill(library, slot, address(name))
+
+
 def fill_slots(library: Library) -> None:
     """Give a library its surroundings: errors, threads, workspace, global functions."""
     runtime = native_runtime_or_none()
     ffi = tvm_ffi()
-    for slot, name in _NATIVE_SLOTS.items():
-        if runtime is not None:
-            _fill(library, slot, runtime.address(name))
-        elif slot == "__TVMFFIErrorSetRaisedFromCStr":
-            _fill(library, slot, address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr))
+    if runtime is not None:
+        fill_native_slots(library, runtime.address)
+    else:
+        raises = address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr)
+        _fill(library, "__TVMFFIErrorSetRaisedFromCStr", raises)
     for slot, name in _FFI_SLOTS.items():
         _fill(library, slot, address_of(getattr(ffi.LIB, name)))
     code = library.address(DEVICE_CODE_SYMBOL)

@@ -11,12 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from slipway import dtypes, errors
 from slipway.errors import SlipwayError, ToolchainError
-from slipway.toolchain import native
+from slipway.toolchain.runtime_library import LIBRARY_NAME, compiled_runtime
 
 _RAISE_SLOT = b"__TVMFFIErrorSetRaisedFromCStr"  # of exported libraries
 
@@ -47,7 +48,7 @@ def _tvm_ffi() -> Any:
     raises = address_of(tvm_ffi.LIB.TVMFFIErrorSetRaisedFromCStr)
     tvm_ffi.LIB.TVMFFIEnvModRegisterContextSymbol(_RAISE_SLOT, ctypes.c_void_p(raises))
     with suppress(OSError):  # a library of C++ or Rust has brought the runtime into this process
-        _share(ctypes.CDLL(native.LIBRARY_NAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD), tvm_ffi)
+        _share(ctypes.CDLL(LIBRARY_NAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD), tvm_ffi)
     return tvm_ffi
 
 
@@ -131,12 +132,35 @@ def _share(lib: ctypes.CDLL, ffi: Any) -> None:
     lib.slw_error_set_sink(ctypes.c_void_p(address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr)))
 
 
+def library_file() -> Path:
+    """Return where the library lies; ToolchainError where there is none and none can be built."""
+    found = compiled_runtime()
+    if found is None:
+        from slipway.toolchain import native
+
+        found = native.host_runtime()
+    return found
+
+
+@lru_cache(maxsize=1)
+def plain_library() -> ctypes.CDLL:
+    """Return the library as it is by itself, without tvm-ffi: its errors stay in it."""
+    return ctypes.CDLL(str(library_file()))
+
+
+def plain_library_or_none() -> ctypes.CDLL | None:
+    """Return the library by itself, or None where there is none."""
+    try:
+        return plain_library()
+    except (ToolchainError, OSError):
+        return None
+
+
 class NativeRuntime:
     """The loaded library: `lib` (ctypes), and its functions in the calling convention."""
 
     def __init__(self) -> None:
-        self.path = native.host_runtime()
-        self.lib = ctypes.CDLL(str(self.path))
+        self.path, self.lib = library_file(), plain_library()
         _share(self.lib, tvm_ffi())
         self.lib.slw_devices_setup()
 

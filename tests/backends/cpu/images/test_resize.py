@@ -4,6 +4,8 @@ import pytest
 from kernel_check import TARGETS, run, var
 
 from slipway import relay
+from slipway.backends.primitive import schedule_primitive
+from slipway.target import Target
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
@@ -26,7 +28,7 @@ def test_both_of_the_last_axes(target, method, shape, size, mode):
 @pytest.mark.parametrize(
     ("shape", "size", "method"),
     [
-        ((1, 3, 20, 37), (0, 0, 40, 74), "nearest_neighbor"),
+        ((1, 3, 20, 7), (0, 0, 40, 14), "nearest_neighbor"),
         ((2, 7), (0, 5), "nearest_neighbor"),
         ((1, 3, 20, 37), (0, 0, 0, 74), "linear"),
         ((1, 3, 20, 5), (0, 0, 9, 7), "linear"),
@@ -54,3 +56,39 @@ def test_nearest_places_are_found_once(target, rounding, shape, size, mode):
         rounding_method=rounding,
     )  # fmt: skip
     assert run(relay.nn.relu(body), target) == "resize.nearest"
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ((2, 3, 9, 33), (0, 0, 18, 66)), ((1, 2, 5, 23), (0, 0, 15, 69)),
+        ((1, 3, 4, 40), (0, 0, 4, 160)), ((5, 80), (0, 160)), ((1, 2, 3, 4, 65), (0, 0, 6, 4, 130)),
+        ((1, 2, 7, 21), (0, 0, 7, 147)), ((3, 11), (0, 88)),
+    ],
+)  # fmt: skip
+def test_rows_of_whole_times(target, shape, size):
+    body = relay.image.resize(
+        var("x", *shape), size, method="nearest_neighbor",
+        coordinate_transformation_mode="half_pixel",
+    )  # fmt: skip
+    run(relay.nn.relu(body), target)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "cpu", "name"),
+    [
+        ((1, 64, 20, 33), (0, 0, 40, 66), "znver4", "resize.repeated"),
+        ((1, 64, 20, 20), (0, 0, 60, 60), "znver4", "loops.sums"),
+        ((1, 64, 20, 20), (0, 0, 60, 60), "znver3", "resize.repeated"),
+        ((1, 64, 20, 20), (0, 0, 0, 400), "znver3", "loops.sums"),
+        ((1, 64, 20, 33), (0, 0, 40, 70), "znver4", "resize.nearest"),
+    ],
+)
+def test_longer_rows_than_are_one_vector_are_read_in_vectors(shape, size, cpu, name):
+    x = var("x", *shape)
+    body = relay.image.resize(
+        x, size, method="nearest_neighbor", coordinate_transformation_mode="half_pixel"
+    )
+    function = relay.Function([x], body).with_attr("Primitive", 1)
+    assert schedule_primitive(function, Target(f"llvm -mcpu={cpu}")).implementation == name

@@ -276,3 +276,19 @@ def test_a_value_of_one_element_is_no_scalar(head, filters, lanes):
     x = relay.var("x", shape=(1, 16, 3, 3))
     kernel = weights(filters, 16, 3, 3)
     blocked(head(relay.nn.conv2d(x, kernel)), lanes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "window", "stride", "is_blocked"),
+    [
+        ((2, 12, 28, 28, 28), 3, 1, False), ((1, 32, 8, 14, 14), 3, 1, False),
+        ((1, 32, 8, 14, 2), 3, 1, True), ((1, 32, 28, 28), 3, 1, True),
+        ((1, 12, 28, 28), 3, 1, True),
+    ],
+)  # fmt: skip
+def test_pools_of_volumes_stay_plain_where_rows_take_fewer_steps(shape, window, stride, is_blocked):
+    x = relay.var("x", shape=shape)
+    count = len(shape) - 2
+    pool = relay.nn.max_pool3d if count == 3 else relay.nn.max_pool2d
+    body = pool(x, (window,) * count, (stride,) * count, padding=(1,) * count)
+    assert ("layout_transform" in str(blocked(body, 16))) == is_blocked

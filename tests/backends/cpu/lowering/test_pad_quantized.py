@@ -101,6 +101,16 @@ def test_groups_are_joined_where_that_takes_fewer_steps():
     assert grouping(64, 255, 1, columns) == Grouping(1, 64, 256)
 
 
+def test_short_vectors_that_are_filled_are_left_for_long_ones_with_padding():
+    columns = [(4, 2), (8, 2), (8, 4), (16, 2), (16, 4)]
+    assert grouping(60, 100, 1, columns) == Grouping(1, 60, 112)
+    assert grouping(60, 36, 1, columns) == Grouping(1, 60, 48)
+    assert grouping(60, 104, 1, columns) is None  # 13 of 8 for 7 of 16
+    assert grouping(60, 100, 1, [(4, 2), (8, 2)]) == Grouping(1, 60, 104)
+    assert grouping(60, 12, 1, [(4, 2), (8, 2)]) is None
+    assert grouping(8, 4, 4, [(4, 2), (8, 4)]) == Grouping(2, 16, 8)
+
+
 @pytest.mark.parametrize("cpu", ["cascadelake", "haswell", "cortex-a76", "cortex-a53"])
 def test_every_instruction_gets_channels_that_fill_it(cpu):
     triple = "-mtriple=aarch64-linux-gnu " if cpu.startswith("cortex") else ""

@@ -20,6 +20,7 @@ from slipway.backends.cpu.lowering.blocked_value import (
 )
 from slipway.backends.cpu.lowering.layout_choice import best_block, block_size
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Constant, Expr, Tuple
 from slipway.relay.layout import parse_layout
 from slipway.relay.ops.nn.windows import SPATIAL
@@ -180,7 +181,8 @@ class BlockedReaders(BlockedValues):
         """The plain data of a pool in blocks, where its windows read each element often enough.
 
         Along an image's rows each tap would ask of each lane whether it is in the padding; the
-        fewer lanes, the more vectors do so.
+        fewer lanes, the more vectors do so.  Not where windows of a volume take fewer steps by
+        their rows first (`schedules.pool.rows`).
         """
         attrs, data = call.attrs, call.args[0].tensor_type
         if not hasattr(attrs, "pool_size") or data.dtype != "float32" or data.rank > 5:
@@ -188,6 +190,12 @@ class BlockedReaders(BlockedValues):
         block = block_size(data.shape[1], self.lanes)
         if block < 4 or 4 * prod(attrs.pool_size) < self.lanes * prod(attrs.strides):
             return None
+        *others, last = attrs.pool_size
+        row = call.tensor_type.shape[-1]
+        if data.rank == 5 and not is_open(row):
+            steps = (prod(others) * attrs.strides[-1] + last) * -(-row // self.lanes)
+            if steps * block < prod(attrs.pool_size) * row:
+                return None
         layout = f"{plain_layout(data.rank)}{block}c"
         return Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
 

@@ -28,6 +28,7 @@ Array = np.ndarray[Any, Any]
 
 CONV, DENSE, DEPTHWISE = "qnn.conv2d_nhwc", "qnn.dense_packed", "qnn.depthwise_conv2d_nhwc"
 RESCALES = ("qnn.rescale", "qnn.contrib_rescale_high")  # by the factors of channels
+SHORTER = 1.9  # so many steps of vectors that channels fill are worth one of others, with padding
 POOLS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d")
 
 
@@ -54,10 +55,9 @@ def grouping(
     """Return the grouping of groups of `inputs` by `outputs` channels that takes fewest steps.
 
     Of equals that with the fewest filters, then that which joins most.  None where the channels
-    fill vectors as they are; `columns` are the filters and channels of an instruction each.
+    fill vectors as they are, and those are not much shorter than the padded ones; `columns` are the
+    filters and channels of an instruction each.
     """
-    if any(outputs % wide == 0 and (groups == 1 or inputs % deep == 0) for wide, deep in columns):
-        return None
     found = []
     for together in (t for t in range(1, groups + 1) if groups % t == 0):
         for wide, deep in columns:
@@ -69,7 +69,13 @@ def grouping(
             )
             parts = groups // together
             found.append((parts * vectors * steps, parts * joined.outputs, -together, joined))
-    return min(found, key=lambda entry: entry[:3])[3]
+    fewest, _, _, best = min(found, key=lambda entry: entry[:3])
+    filled = [
+        groups * outputs // wide * -(-inputs // deep)
+        for wide, deep in columns
+        if outputs % wide == 0 and (groups == 1 or inputs % deep == 0)
+    ]
+    return None if filled and min(filled) <= SHORTER * fewest else best
 
 
 @dataclass(frozen=True)

@@ -13,30 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.sort_ways import LANES, costs, extents, is_best
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir import builder, ops
-from slipway.relay.dims import is_open
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
 from slipway.relay.ops.tensor.sort import comes_before
-from slipway.relay.types import TensorType, Type, flatten
+from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
     from slipway.relay.ops.tensor.sort import TopKAttrs
     from slipway.target import Target
-
-_TYPES = ("float32", "float64", "int32", "int64")
-# Instructions: of a place in the order, of an element; of a heap for one that is refused, and for
-# one that is taken, with what a branch costs that nobody predicts.
-_POSITION, _ELEMENT = 6, 4
-_REFUSED, _TAKEN = 2.5, 40
 
 
 @dataclass(frozen=True)
@@ -46,24 +40,9 @@ class RowsKnobs(Knobs):
     lanes: int
 
 
-def _extents(attrs: TopKAttrs, shape: Sequence[int]) -> tuple[int, int, int]:
-    """Return what lies around the axis, its length, and what lies inside."""
-    axis = attrs.axis % len(shape)
-    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-
-
 def _applies(attrs: TopKAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Vectors of rows, and so few to find that it takes less time than heaps."""
-    (data,) = in_types
-    assert isinstance(data, TensorType)
-    if data.dtype not in _TYPES or not data.rank or any(map(is_open, data.shape)):
-        return False
-    around, length, inside = _extents(attrs, data.shape)
-    lanes, count = vector_lanes(target, data.dtype), attrs.k or length
-    if not 1 < lanes <= (inside if inside > 1 else around) or not 0 < count <= lanes:
-        return False
-    taken = count * (1 + log(length / count))
-    return length * (_POSITION * count + _ELEMENT) / lanes < _REFUSED * length + _TAKEN * taken
+    """Vectors of rows, and so few to find that it takes less time than the other ways."""
+    return is_best(LANES, attrs, in_types, target)
 
 
 def _default(problem: Problem) -> RowsKnobs:
@@ -79,8 +58,8 @@ def _space(problem: Problem) -> Space:
 def _cost(problem: Problem, knobs: RowsKnobs) -> float:
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
-    count = flatten(problem.out_types[0])[0].shape[problem.attrs.axis]
-    return float(prod(data.shape) * (_POSITION * count + _ELEMENT) / knobs.lanes)
+    rows = prod(data.shape) / data.shape[problem.attrs.axis]
+    return float(rows * costs(problem.attrs, data, problem.target)[LANES])
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowsKnobs) -> list[te.Tensor]:
@@ -97,7 +76,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowsKnobs) ->
 
 
 def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], lanes: int) -> Any:
-    around, length, inside = _extents(attrs, shape_of(data))
+    around, length, inside = extents(attrs, shape_of(data))
     count = attrs.k or length
     rows = around if inside == 1 else inside
     outer = 1 if inside == 1 else around
@@ -151,7 +130,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], lanes: int) -
 
 
 @register_strategy(
-    "topk", name="topk.lanes", compute=_compute, applies=_applies,
+    "topk", name=LANES, compute=_compute, applies=_applies,
     default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_top_k(

@@ -31,6 +31,7 @@ from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.one_writer import need_one_writer
+from slipway.backends.gpu.lowering.single_results import give_blocks
 from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.thread_context import (
     TAGS,
@@ -63,7 +64,7 @@ def map_threads(func: PrimFunc) -> PrimFunc:
 
     Raises LoweringError for loops that no thread runs, and for threads that cannot be mapped.
     """
-    body = _classic_extents(func.body)
+    body = give_blocks(_classic_extents(func.body))
     made = _Host(func).visit(body)
     return func.replace(body=made)  # type: ignore[no-any-return]
 

@@ -33,8 +33,7 @@ from slipway.backends.gpu.schedules.generic import (
     schedule_elements,
 )
 from slipway.backends.gpu.schedules.rows import combining_cost
-from slipway.backends.gpu.schedules.shared import runs_in_step
-from slipway.backends.gpu.warps import exchanging_threads
+from slipway.backends.gpu.warps import exchanging_threads, runs_in_step
 from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.expr import PrimExpr

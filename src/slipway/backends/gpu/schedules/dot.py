@@ -24,7 +24,6 @@ from slipway.backends.gpu.schedules.shared import (
     panel_product,
     product_cost,
     product_sizes,
-    runs_in_step,
     tile_space,
 )
 from slipway.backends.gpu.schedules.shared_conv import (
@@ -32,6 +31,7 @@ from slipway.backends.gpu.schedules.shared_conv import (
     conv_knobs,
     conv_operands,
 )
+from slipway.backends.gpu.warps import runs_in_step
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.codegen.gpu.amdgpu import dots_of
 from slipway.codegen.gpu.nvptx import DOTS_FROM, version_of

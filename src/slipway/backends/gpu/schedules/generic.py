@@ -1,10 +1,11 @@
 """The schedule that every operator has on a GPU: a thread for each element.
 
 What is computed elementwise is inlined into what reads it. Each stage that is left is a kernel of
-its own, a thread for each of its elements, which does the whole of a reduction itself; a reduction
-whose elements the output reads one by one is kept in the registers of the output's threads.
-Statements that no schedule divides (sorting, say) are one thread's.  Where a model has images
-(`gpu.images`), a thread has a texel of four elements.
+its own, a thread for each of its elements, which does the whole of a reduction itself; of a long
+one, a thread does a part (`partial_sums`). A reduction whose elements the output reads one by one
+is kept in the registers of the output's threads.  Statements that no schedule divides (sorting,
+say) are one thread's.  Where a model has images (`gpu.images`), a thread has a texel of four
+elements.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from slipway import te
 from slipway.backends.gpu.images import is_texels, takes_images
 from slipway.backends.gpu.limits import most_blocks, most_threads
+from slipway.backends.gpu.schedules.partial_sums import cut_reductions
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
@@ -66,14 +68,17 @@ def schedule_elements(
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     results = {id(t.op): t for t in outs}
+    readers = readers_of(schedule, outs)
     most = most_blocks(problem.target)
+    if not takes_images(problem.target):
+        for part in cut_reductions(schedule, outs, problem.target):
+            bind_elements(schedule, part, knobs.threads, most)
     ends: dict[int, Any] = {}
     for tensor in results.values():
         if has_texels(tensor, problem.target) and len(tensor.op.outputs) == 1:
             ends[id(tensor.op)] = bind_texels(schedule, tensor, knobs.threads, most)
             continue
         ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads, most)
-    readers = readers_of(schedule, outs)
     for op in producers(outs):
         if not isinstance(op, te.ComputeOp) or id(op) in results or not op.reduce_axis:
             continue
@@ -130,20 +135,26 @@ def bind_elements(
 ) -> te.IterVar | None:
     """Bind a stage's elements to threads; return the axis of the threads, None where it has none.
 
-    A stage without axes is one thread's.
+    A stage without axes is one thread's.  A thread reduces in registers.
     """
     stage = schedule[tensor]
     axes = list(stage.op.axis) if isinstance(stage.op, te.ComputeOp) else []
     if not axes:
         return None
+    inside = None
+    if stage.op.reduce_axis:
+        several = list(stage.op.outputs)
+        made = schedule.cache_write(several if len(several) > 1 else several[0], "local")
+        inside = made[0] if isinstance(made, list) else made
+        axes = list(stage.op.axis)
     total = prod(extent_of(axis) for axis in axes)
     fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
     factor = max(1, min(threads, total))
     block, thread = stage.split(fused, factor=factor, tail="guard")
-    if stage.op.reduce_axis:
-        stage.reorder(block, thread, *stage.op.reduce_axis)
     bind_blocks(stage, block, -(-total // factor), most)
     stage.bind(thread, te.thread_axis("threadIdx.x"))
+    if inside is not None:
+        schedule[inside].compute_at(stage, thread)
     return thread
 
 

@@ -27,7 +27,7 @@ from slipway.backends.gpu.schedules.generic import (
     only_reader,
     readers_of,
 )
-from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.gpu.warps import runs_in_step
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.target.gpu_costs import ANY_GPU
 

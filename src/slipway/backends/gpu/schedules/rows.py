@@ -27,8 +27,7 @@ from slipway.backends.gpu.schedules.generic import (
     readers_of,
     schedule_elements,
 )
-from slipway.backends.gpu.schedules.shared import runs_in_lanes, runs_in_step
-from slipway.backends.gpu.warps import exchanging_threads
+from slipway.backends.gpu.warps import exchanging_threads, runs_in_lanes, runs_in_step
 from slipway.backends.stages import (
     extent_of,
     inline_injective,
@@ -294,6 +293,8 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
         if runs_in_step(target):
             coalesced = rows.together or rows.count < ANY_GPU.busy_rows
             return coalesced and rows.length >= ANY_GPU.row_length
+        if rows.length > ANY_GPU.longest_sum:
+            return False
         return reads > 1 and (rows.count >= ANY_GPU.row_count or _is_short(rows.length))
 
     def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:

@@ -29,6 +29,7 @@ from slipway.backends.gpu.schedules.generic import (
     readers_of,
     schedule_elements,
 )
+from slipway.backends.gpu.warps import runs_in_step
 from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.instructions.async_copies import COPIED_BYTES
@@ -112,17 +113,6 @@ def any_product_sizes(in_types: Sequence[Any], attrs: Attrs | None) -> Sizes | N
     rows, depth = left[:-3:-1] if getattr(attrs, "transpose_a", False) else left[-2:]
     columns = right[-2] if getattr(attrs, "transpose_b", True) else right[-1]
     return Sizes(max(prod(left[:-2]), prod(right[:-2])), rows, columns, depth)
-
-
-def runs_in_lanes(target: Target) -> bool:
-    """Return whether a device is a processor that runs a thread in each lane of its vectors."""
-    is_processor = target.attrs.get("device_type") == "cpu"
-    return is_processor and target.kind.name in ("vulkan", "webgpu")
-
-
-def runs_in_step(target: Target) -> bool:
-    """Return whether the target says that threads run in step, so that it has shared memory."""
-    return int(target.attrs.get("thread_warp_size") or 1) > 1
 
 
 def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:

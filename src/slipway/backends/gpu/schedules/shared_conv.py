@@ -32,9 +32,9 @@ from slipway.backends.gpu.schedules.shared import (
     Tiling,
     legal_knobs,
     product_cost,
-    runs_in_step,
     shared_space,
 )
+from slipway.backends.gpu.warps import runs_in_step
 from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.ir import ops

@@ -25,7 +25,7 @@ from slipway.backends.gpu.schedules.generic import (
     thread_space,
 )
 from slipway.backends.gpu.schedules.joined import schedule_joined, schedule_tile
-from slipway.backends.gpu.schedules.shared import runs_in_lanes
+from slipway.backends.gpu.warps import runs_in_lanes
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten

@@ -21,8 +21,8 @@ from slipway.backends.gpu.schedules.rows import (
     row_space,
     schedule_rows,
 )
-from slipway.backends.gpu.schedules.shared import product_sizes, runs_in_step
-from slipway.backends.gpu.warps import exchanging_threads
+from slipway.backends.gpu.schedules.shared import product_sizes
+from slipway.backends.gpu.warps import exchanging_threads, runs_in_step
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
 from slipway.target import Target

@@ -109,6 +109,9 @@ SLW_API void slw_device_register(int32_t device_type, const slw_device_api *api)
 /** Return the functions of a kind, or NULL where this runtime has none. */
 SLW_API const slw_device_api *slw_device_find(int32_t device_type);
 
+/** Return what a kind of device (a DLDeviceType) is called, whether or not this runtime has it. */
+SLW_API const char *slw_device_kind(int32_t device_type);
+
 /** Wait until all devices have done their work, where this process gave them any. */
 SLW_API slw_status slw_device_wait_all(void);
 

@@ -42,8 +42,8 @@ static const slw_device_api *api_of(const TVMFFIAny *kind) {
   const slw_device_api *api =
       (kind->type_index == kTVMFFIInt) ? slw_device_find((int32_t)kind->v_int64) : NULL;
   if (api == NULL) {
-    (void)slw_error_setf("DeviceError", "this runtime has no devices of kind %d",
-                         (kind->type_index == kTVMFFIInt) ? (int)kind->v_int64 : -1);
+    (void)slw_error_setf("DeviceError", "this runtime has no %s devices: run the library where their driver is",
+                         slw_device_kind((kind->type_index == kTVMFFIInt) ? (int32_t)kind->v_int64 : 0));
   }
   return api;
 }

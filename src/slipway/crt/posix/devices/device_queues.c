@@ -15,8 +15,8 @@ static const slw_device_streams *streams_of(const TVMFFIAny *args, int32_t num_a
 }
 
 static int refused(const TVMFFIAny *args) {
-  return slw_error_setf("DeviceError", "devices of kind %d have one queue each: use sync and copyto.",
-                        (int)args[0].v_int64);
+  return slw_error_setf("DeviceError", "%s devices have one queue each: use sync and copyto.",
+                        slw_device_kind((int32_t)args[0].v_int64));
 }
 
 static void give_int(TVMFFIAny *result, uint64_t value) {

@@ -192,8 +192,8 @@ static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDat
   (void)context;
   if ((device.device_type == kDLCPU) ? device.device_id != 0
                                      : slw_device_find(device.device_type) == NULL) {
-    (void)slw_error_setf("RuntimeError", "this machine has no device (%d, %d); it has cpu(0)",
-                         (int)device.device_type, (int)device.device_id);
+    (void)slw_error_setf("RuntimeError", "this server has no %s(%d); it has cpu(0), and what exists of others",
+                         slw_device_kind(device.device_type), (int)device.device_id);
     return SLW_RPC_FAIL_ARGUMENT;
   }
   status = slw_tensor_size_bytes(shape, ndim, dtype, &size);
@@ -305,7 +305,8 @@ static int file_create(void *context, const char *name, uint64_t size, void **me
       most = (uint64_t)INT64_MAX; /* what files can have */
     }
     (void)slw_error_setf("ValueError",
-                         "'%s' has %llu bytes; this device takes uploads up to %llu bytes", name,
+                         "'%s' has %llu bytes; this device takes uploads up to %llu bytes "
+                         "(its --max-upload)", name,
                          (unsigned long long)size, (unsigned long long)most);
     return SLW_RPC_FAIL_LIMIT;
   }

@@ -30,9 +30,9 @@ def slice_(node: NodeView) -> Any:
         steps = node.ints(4, "the steps") if node.has(4) else None
     axes = tuple(axes) if axes is not None else tuple(range(len(starts)))
     if steps is not None and len(steps) == len(starts) == len(axes):
-        places = zip(starts, axes, steps, strict=True)
+        slices = zip(starts, axes, steps, strict=True)
         starts = tuple(
-            _backwards(node, start, axis) if step < 0 else start for start, axis, step in places
+            _backwards(node, start, axis) if step < 0 else start for start, axis, step in slices
         )
     return relay.strided_slice(node.input(0), starts, ends, steps, axes)
 

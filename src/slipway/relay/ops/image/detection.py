@@ -1,7 +1,8 @@
-"""vision.select_boxes, the greedy part of non-maximum suppression, and the classic function of all.
+"""vision.select_boxes, the greedy non-maximum suppression, and the classic function over it.
 
 How many boxes are selected depends on the data, so the result has room for all of them, and a
-second result says how many there are.
+second result says how many there are.  Only boxes above the least score are looked at, and they are
+taken from a heap one by one, until a class has as many as it may have.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.ir import builder
+from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.dims import SymbolDim, size_of, smaller
 from slipway.relay.expr import Call, TupleWrapper
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape
+from slipway.relay.ops.tensor.sort import Heap
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
 
@@ -31,8 +33,8 @@ class SelectBoxesAttrs(Attrs):
 
 
 SELECT = register_op(
-    "vision.select_boxes", "boxes", "order", "scores", "max_per_class", "iou_threshold",
-    "score_threshold", attrs=SelectBoxesAttrs, pattern=OpPattern.OPAQUE,
+    "vision.select_boxes", "boxes", "scores", "max_per_class", "iou_threshold", "score_threshold",
+    attrs=SelectBoxesAttrs, pattern=OpPattern.OPAQUE,
     doc="Per sample and class, the boxes (N, 4: corners) in falling order of score whose overlap "
     "with none selected before exceeds the threshold: rows (sample, class, box), and their number.",
 )  # fmt: skip
@@ -45,14 +47,12 @@ def _room(attrs: SelectBoxesAttrs, scores: Any) -> Any:
 
 @SELECT.type_relation
 def _select_type(
-    attrs: SelectBoxesAttrs, boxes: TensorType, order: TensorType, scores: TensorType,
-    max_per_class: TensorType, iou_threshold: TensorType, score_threshold: TensorType,
+    attrs: SelectBoxesAttrs, boxes: TensorType, scores: TensorType, max_per_class: TensorType,
+    iou_threshold: TensorType, score_threshold: TensorType,
 ) -> Type:  # fmt: skip
     need_rank("scores", scores, 3)
     batch, _, count = scores.shape
     need_shape("boxes", boxes, (batch, count, 4), "four corners of each box of the scores")
-    need_shape("order", order, scores.shape, "like the scores")
-    need_dtype("order", order, "int64", "positions")
     for name, given in (("boxes", boxes), ("scores", scores)):
         need_dtype(name, given, "float32", "all coordinates")
     need_dtype("max_per_class", max_per_class, "int64", "a count")
@@ -65,21 +65,21 @@ def _select_type(
 
 @SELECT.reference
 def _select_reference(
-    attrs: SelectBoxesAttrs, boxes: Any, order: Any, scores: Any, most: Any, overlap: Any,
-    lowest: Any,
-) -> Any:  # fmt: skip
+    attrs: SelectBoxesAttrs, boxes: Any, scores: Any, most: Any, overlap: Any, lowest: Any
+) -> Any:
     found = []
+    order = np.argsort(-scores, axis=-1, kind="stable")
     for sample, by_class in enumerate(order):
         low = np.minimum(boxes[sample, :, :2], boxes[sample, :, 2:])
         high = np.maximum(boxes[sample, :, :2], boxes[sample, :, 2:])
         area = (high - low).prod(1)
         for kind, positions in enumerate(by_class):
             chosen: list[int] = []
-            for rank, box in enumerate(positions):
+            for box in positions:
                 if len(chosen) >= most:
                     break
-                if not scores[sample, kind, rank] > lowest:
-                    continue  # of sorted scores all that follow too, but for a NaN in front
+                if not scores[sample, kind, box] > lowest:
+                    continue  # of sorted scores all that follow too, but for a NaN
                 sides = np.minimum(high[box], high[chosen]) - np.maximum(low[box], low[chosen])
                 common = np.maximum(sides, 0).prod(1)
                 if not (common / (area[box] + area[chosen] - common) > overlap).any():
@@ -95,59 +95,9 @@ def _select_compute(
     attrs: SelectBoxesAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     rows_type, count_type = out_types
-    batch, classes, total = (size_of(d) for d in inputs[2].shape)
-    room = rows_type.shape[0]
-    formula = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
-    space = formula.astype("int64")
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
-        ib = builder.create()
-        boxes, order, scores, most, overlap, minimum = (ib.buffer_ptr(b) for b in ins)
-        rows, count = (ib.buffer_ptr(b) for b in outs)
-        free = ib.allocate("bool", (1,), "free")
-        first = ib.allocate("int64", (1,), "first")
-        count[0] = te().const(0, "int64")
-        with ib.for_range(0, room, "r") as r, ib.for_range(0, 3, "c") as c:
-            rows[r, c] = te().const(-1, "int64")
-
-        def sides(b: Any, box: Any, axis: int) -> tuple[Any, Any]:
-            one, two = boxes[b, box, axis], boxes[b, box, axis + 2]
-            return te().min(one, two), te().max(one, two)
-
-        def area(b: Any, box: Any) -> Any:
-            (y1, y2), (x1, x2) = sides(b, box, 0), sides(b, box, 1)
-            return (y2 - y1) * (x2 - x1)
-
-        def common(b: Any, one: Any, two: Any) -> Any:
-            product = None
-            for axis in (0, 1):
-                (low, high), (low2, high2) = sides(b, one, axis), sides(b, two, axis)
-                side = te().max(te().min(high, high2) - te().max(low, low2), 0.0)
-                product = side if product is None else product * side
-            return product
-
-        with ib.for_range(0, batch, "b") as b, ib.for_range(0, classes, "k") as k:
-            first[0] = count[0]
-            with ib.for_range(0, total, "i") as i:
-                box = order[b, k, i].astype("int32")
-                limit = te().min(most[()] + first[0], space)
-                wanted = te().all(scores[b, k, i] > minimum[()], count[0] < limit)
-                with ib.if_scope(wanted):
-                    free[0] = te().const(True, "bool")
-                    begin, end = first[0].astype("int32"), count[0].astype("int32")
-                    with ib.for_range(begin, end, "j") as j:
-                        other = rows[j, 2].astype("int32")
-                        shared = common(b, box, other)
-                        joined = area(b, box) + area(b, other) - shared
-                        with ib.if_scope(shared / joined > overlap[()]):
-                            free[0] = te().const(False, "bool")
-                    with ib.if_scope(free[0]):
-                        position = count[0].astype("int32")
-                        rows[position, 0] = b.astype("int64")
-                        rows[position, 1] = k.astype("int64")
-                        rows[position, 2] = order[b, k, i]
-                        count[0] = count[0] + te().const(1, "int64")
-        return ib.get()
+        return _Selection(rows_type, ins, outs).statements()
 
     made = te().extern(
         [rows_type.shape, count_type.shape], inputs, statements, "select_boxes", ["int64", "int64"]
@@ -155,14 +105,125 @@ def _select_compute(
     return list(made)
 
 
+class _Scores(Heap):
+    """A heap of numbers above the least score, the largest on top, of equal ones the first.
+
+    No NaN is above it.  Positions are counted from the end, so that the first has the largest.
+    """
+
+    def before(self, value: Any, other: Any) -> Any:
+        return value < other
+
+
+_TOGETHER = 8  # selected boxes that a box is held against at once
+
+
+class _Selection:
+    """The loops of a selection, and what they read and write."""
+
+    def __init__(self, rows_type: TensorType, ins: list[Any], outs: list[Any]) -> None:
+        self.ib = ib = builder.create()
+        self.batch, self.classes, total = (size_of(d) for d in ins[1].shape)
+        self.total: Any = total.formula if isinstance(total, SymbolDim) else total
+        room = rows_type.shape[0]
+        self.room = room
+        formula = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
+        self.space = formula.astype("int64")
+        self.boxes, self.scores, self.most, self.overlap, self.minimum = map(ib.buffer_ptr, ins)
+        self.rows, self.count = map(ib.buffer_ptr, outs)
+        self.free = ib.allocate("bool", (1,), "free", scope="local")
+        self.first = ib.allocate("int64", (1,), "first", scope="local")
+        self.left = ib.allocate("int32", (1,), "left", scope="local")
+        self.other = ib.allocate("int32", (1,), "other", scope="local")
+        # What is above the least score, and the low corner, the high one and the area of each
+        # selected box of a class.
+        values = ib.allocate("float32", (self.total,), "values")
+        positions = ib.allocate("int32", (self.total,), "positions")
+        size = self.total + (_TOGETHER - 1)
+        self.chosen = [ib.allocate("float32", (size,), f"chosen{n}") for n in range(5)]
+        self.hits = ib.allocate("int32", (_TOGETHER,), "hits", scope="local")
+        self.heap = _Scores(ib, True, values, positions, lambda index: (index,))
+
+    def statements(self) -> Any:
+        ib = self.ib
+        self.count[0] = te().const(0, "int64")
+        with ib.for_range(0, self.room, "r") as r, ib.for_range(0, 3, "c") as c:
+            self.rows[r, c] = te().const(-1, "int64")
+        with ib.for_range(0, self.total + (_TOGETHER - 1), "i") as i:
+            for values in self.chosen:
+                values[i] = te().const(0, "float32")
+        with ib.for_range(0, self.batch, "b") as b, ib.for_range(0, self.classes, "k") as k:
+            self.collect(b, k)
+            self.first[0] = self.count[0]
+            limit = ib.let("limit", te().min(self.most[()] + self.first[0], self.space))
+            with ib.while_loop(te().all(self.left[0] > 0, self.count[0] < limit)):
+                box = ib.let("box", self.total - 1 - self.heap.position(0))
+                self.left[0] = self.left[0] - 1
+                last = ib.let("last", self.left[0])
+                value = ib.let("value", self.heap.value(last))
+                self.heap.sift(0, last, value, ib.let("position", self.heap.position(last)))
+                self.take(b, k, box)
+        return ib.get()
+
+    def collect(self, b: Any, k: Any) -> None:
+        """Make a heap of the boxes of a class above the least score."""
+        ib, left, heap = self.ib, self.left, self.heap
+        left[0] = te().const(0, "int32")
+        with ib.for_range(0, self.total, "i") as i:
+            score = ib.let("score", self.scores[b, k, i])
+            heap.put(left[0], score, self.total - 1 - i)
+            left[0] = left[0] + (score > self.minimum[()]).astype("int32")
+        half = ib.let("half", left[0] // 2)
+        with ib.for_range(0, half, "i") as i:
+            hole = ib.let("parent", half - 1 - i)
+            value = ib.let("value", heap.value(hole))
+            heap.sift(hole, left[0], value, ib.let("position", heap.position(hole)))
+
+    def take(self, b: Any, k: Any, box: Any) -> None:
+        """Select a box unless one of its class before it covers too much of it.
+
+        Some are looked at together, in a vector; then whether one of them does.
+        """
+        ib, free, other, count = self.ib, self.free, self.other, self.count
+        ends = [(self.boxes[b, box, axis], self.boxes[b, box, axis + 2]) for axis in (0, 1)]
+        low = [ib.let("low", te().min(*pair)) for pair in ends]
+        high = [ib.let("high", te().max(*pair)) for pair in ends]
+        area = ib.let("area", (high[0] - low[0]) * (high[1] - low[1]))
+        known = ib.let("known", (count[0] - self.first[0]).astype("int32"))
+        free[0] = te().const(True, "bool")
+        other[0] = te().const(0, "int32")
+        zero, one = (te().const(n, "int32") for n in (0, 1))
+        with ib.while_loop(te().all(other[0] < known, free[0])):
+            begin = ib.let("begin", other[0])
+            with ib.for_range(0, _TOGETHER, "lane", kind="vectorize") as lane:
+                low0, low1, high0, high1, its_area = (v[begin + lane] for v in self.chosen)
+                nothing = te().const(0, "float32")
+                tall = te().max(te().min(high[0], high0) - te().max(low[0], low0), nothing)
+                wide = te().max(te().min(high[1], high1) - te().max(low[1], low1), nothing)
+                common = ib.let("common", tall * wide)
+                over = common / (area + its_area - common) > self.overlap[()]
+                is_one = ops.bitwise_and(over, begin + lane < known)
+                self.hits[lane] = te().select(is_one, one, zero)
+            found = sum((self.hits[n] for n in range(1, _TOGETHER)), self.hits[0])
+            free[0] = ops.equal(found, zero)
+            other[0] = begin + _TOGETHER
+        with ib.if_scope(free[0]):
+            for values, value in zip(self.chosen, (*low, *high, area), strict=True):
+                values[known] = value
+            row = ib.let("row", count[0].astype("int32"))
+            for column, index in enumerate((b, k, box)):
+                self.rows[row, column] = index.astype("int64")
+            count[0] = count[0] + te().const(1, "int64")
+
+
 @SELECT.make
 def select_boxes(
-    boxes: ExprLike, order: ExprLike, scores: ExprLike, max_per_class: ExprLike,
-    iou_threshold: ExprLike, score_threshold: ExprLike, limit: int = 0,
+    boxes: ExprLike, scores: ExprLike, max_per_class: ExprLike, iou_threshold: ExprLike,
+    score_threshold: ExprLike, limit: int = 0,
 ) -> Any:  # fmt: skip
-    """Select boxes greedily; `order` and `scores` are sorted, the largest score first."""
+    """Select boxes greedily, the largest score first."""
     call: Call = SELECT(
-        boxes, order, scores, max_per_class, iou_threshold, score_threshold,
+        boxes, scores, max_per_class, iou_threshold, score_threshold,
         attrs=SelectBoxesAttrs(int(limit)),
     )  # fmt: skip
     return TupleWrapper(call, 2)
@@ -186,13 +247,12 @@ def all_class_non_max_suppression(
     """
     if output_format != "onnx":
         raise BadArgument("output_format", f"is {output_format!r}; only 'onnx' is served")
-    values = make("topk")(as_expr(scores), 0, -1, "both", False, "int64")
 
     def scalar(value: Any, dtype: str) -> Any:
         return as_expr(value, dtype)
 
     return select_boxes(
-        boxes, values[1], values[0], scalar(max_output_boxes_per_class, "int64"),
+        boxes, scores, scalar(max_output_boxes_per_class, "int64"),
         scalar(iou_threshold, "float32"), scalar(score_threshold, "float32"), limit,
     )  # fmt: skip
 
@@ -200,11 +260,9 @@ def all_class_non_max_suppression(
 def _select_case(rng: np.random.Generator) -> list[Any]:
     boxes = rng.uniform(0, 4, (2, 9, 4)).astype(np.float32)
     scores = rng.uniform(0, 1, (2, 3, 9)).astype(np.float32)
-    order = np.argsort(-scores, axis=-1, kind="stable")
-    return [
-        boxes, order, np.take_along_axis(scores, order, -1), np.array(3, np.int64),
-        np.array(0.25, np.float32), np.array(0.2, np.float32),
-    ]  # fmt: skip
+    scores[:, :, 4] = scores[:, :, 1]
+    limits = [np.array(0.25, np.float32), np.array(0.2, np.float32)]
+    return [boxes, scores, np.array(3, np.int64), *limits]
 
 
 SELECT.sample_case(make=_select_case)

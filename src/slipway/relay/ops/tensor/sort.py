@@ -76,7 +76,7 @@ def comes_before(rises: bool, value: PrimExpr, other: PrimExpr) -> Any:
     return te().any(less, te().all(te().isnan(one), ops.logical_not(te().isnan(two))))
 
 
-class _Heap:
+class Heap:
     """Statements on a heap of (value, position) pairs, in rows of two buffers."""
 
     def __init__(self, ib: Any, rises: bool, values: Any, positions: Any, at: Any) -> None:
@@ -86,12 +86,15 @@ class _Heap:
         self.child = ib.allocate("int32", (1,), "child", scope="local")
 
     def value(self, position: Any) -> Any:
+        """Return the value of a pair."""
         return self.values[self.at(position)]
 
     def position(self, index: Any) -> Any:
+        """Return the position that a pair holds."""
         return self.positions[self.at(index)]
 
     def put(self, index: Any, value: Any, position: Any) -> None:
+        """Write a pair."""
         self.values[self.at(index)] = value
         self.positions[self.at(index)] = position
 
@@ -147,7 +150,7 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
             def at(index: Any) -> tuple[Any, ...]:
                 return (*row[:axis], index, *row[axis:])
 
-            heap = _Heap(ib, attrs.is_ascend, values, positions, at)
+            heap = Heap(ib, attrs.is_ascend, values, positions, at)
             with ib.for_range(0, count, "i") as i:
                 heap.put(i, x[at(i)], i)
             with ib.for_range(0, count // 2, "i") as i:

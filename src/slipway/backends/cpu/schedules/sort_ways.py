@@ -1,0 +1,105 @@
+"""Which way sorts a row, by the cycles that each is told to take: shared by the ways of topk.
+
+A heap (the operator's own loops) is for few of many, lanes of rows for very few of many rows.
+Else each element's rank is counted, by all others in vectors; and long rows are sorted by the bytes
+of their keys.  A key is an integer of the order of the results, the same for what is equal there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, log2, prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.backends.cpu.knobs import vector_lanes
+from slipway.ir import calls, ops
+from slipway.relay.dims import is_open
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.ops.tensor.sort import TopKAttrs
+    from slipway.target import Target
+
+LANES, RANKS, BYTES, HEAP = "topk.lanes", "topk.ranks", "topk.bytes", "heap"
+IN_LANES = ("float32", "float64", "int32", "int64")
+_SHORT = ("float32", "float16", "bfloat16", "int32", "int16", "int8", "uint8")
+_LONG = ("float64", "int64", "uint32")
+# Cycles: of a place in the order, of an element; of a heap for one that is refused, for one that is
+# taken, with what a branch costs that nobody predicts, and for a level of one that is taken out.
+_POSITION, _ELEMENT = 6, 4
+_REFUSED, _TAKEN, _LEVEL = 2.5, 40, 18
+# Of a comparison of vectors; of an element's key and its store where its rank is.
+_COMPARED, _PLACED = 1.5, 8
+# Of an element in a pass over one byte of the keys, and of the 256 counts of such a pass.
+_MOVED, _COUNTS = 9, 768
+MOST_BYTES = 1 << 24  # elements of a row; their places in two buffers are workspace
+LONGEST_RANKED = 1 << 12  # elements of a row whose keys and ranks stay on the stack
+
+
+def extents(attrs: TopKAttrs, shape: Sequence[int]) -> tuple[int, int, int]:
+    """Return what lies around the axis, its length, and what lies inside."""
+    axis = attrs.axis % len(shape)
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+
+
+def key_type(dtype: str) -> str:
+    """Return the type of the keys of `dtype`; "" where it has none."""
+    return "int32" if dtype in _SHORT else "int64" if dtype in _LONG else ""
+
+
+def key_lanes(target: Target, dtype: str) -> int:
+    """Return the lanes of a vector of the keys of `dtype`."""
+    return vector_lanes(target, key_type(dtype))
+
+
+def costs(attrs: TopKAttrs, data: TensorType, target: Target) -> dict[str, float]:
+    """Return the cycles of one row by each way that serves `data`."""
+    around, length, inside = extents(attrs, data.shape)
+    count = attrs.k or length
+    if not count or not length:
+        return {HEAP: 0.0}
+    taken = count * (1 + log(length / count))
+    found = {HEAP: _REFUSED * length + _TAKEN * taken + _LEVEL * count * log2(count)}
+    if data.dtype in IN_LANES:
+        lanes = vector_lanes(target, data.dtype)
+        if 1 < lanes <= (inside if inside > 1 else around) and count <= lanes:
+            found[LANES] = length * (_POSITION * count + _ELEMENT) / lanes
+    if key_type(data.dtype):
+        lanes = key_lanes(target, data.dtype)
+        if lanes > 1 and length <= LONGEST_RANKED:
+            found[RANKS] = length * length * _COMPARED / lanes + _PLACED * length
+        if length <= MOST_BYTES:
+            passes = dtypes.bits_of(key_type(data.dtype)) // 8
+            found[BYTES] = passes * (_MOVED * length + _COUNTS) + _PLACED * length
+    return found
+
+
+def is_best(name: str, attrs: TopKAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Return whether the way of this name takes the fewest cycles."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    if not data.rank or any(map(is_open, data.shape)):
+        return False
+    known = costs(attrs, data, target)
+    return min(known, key=known.__getitem__) == name
+
+
+def key_of(value: PrimExpr, rises: bool) -> Any:
+    """Return an integer that is less where `value` comes before in the result.
+
+    Equal numbers, both zeros among them, and all NaN have one key; a NaN is above all numbers.
+    """
+    kind = key_type(value.dtype)
+    if not dtypes.is_float(value.dtype):
+        key = ops.cast(value, kind)
+    else:
+        wide = value if kind == "int64" else ops.cast(value, "float32")
+        most = ops.const((1 << dtypes.bits_of(kind) - 1) - 1, kind)
+        bits = calls.reinterpret(kind, wide)
+        zero = ops.const(0, kind)
+        key = ops.select(ops.less(bits, zero), ops.bitwise_xor(bits, most), bits)
+        key = ops.select(ops.equal(wide, ops.const(0.0, wide.dtype)), zero, key)
+        key = ops.select(te.isnan(wide), most, key)
+    return key if rises else ops.bitwise_xor(key, ops.const(-1, kind))

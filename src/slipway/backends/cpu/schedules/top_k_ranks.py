@@ -1,0 +1,202 @@
+"""Rows in order by ranks: how many elements come before each one, counted in vectors.
+
+    for i in steps of tile:                  # `tile` ranks in registers
+        for j in range(length):
+            ranks[i : i + tile] += keys[j] < keys[i : i + tile]     # or <=, of what stands in front
+    for i in range(length):
+        values[ranks[i]], positions[ranks[i]] = x[i], i                # where ranks[i] < k
+
+That is a square of steps, and not one of them is a branch: up to some hundred elements it is faster
+than whatever compares fewer of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.inlined import shape_of, view
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.sort_ways import (
+    RANKS,
+    costs,
+    extents,
+    is_best,
+    key_lanes,
+    key_of,
+    key_type,
+)
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.ir import builder, ops
+from slipway.relay.ops.tensor.loops import WORTH_SHARING
+from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.ir.buffer import Buffer
+    from slipway.relay.ops.tensor.sort import TopKAttrs
+
+
+@dataclass(frozen=True)
+class RanksKnobs(Knobs):
+    """The `lanes` of a vector, and how many `vectors` of ranks are counted together."""
+
+    lanes: int
+    vectors: int
+
+
+def _default(problem: Problem) -> RanksKnobs:
+    (data,) = problem.in_types
+    assert isinstance(data, TensorType)
+    lanes = key_lanes(problem.target, data.dtype)
+    length = data.shape[problem.attrs.axis]
+    return RanksKnobs(lanes, min(4, -(-length // lanes)))
+
+
+def _space(problem: Problem) -> Space:
+    return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
+
+
+def _cost(problem: Problem, knobs: RanksKnobs) -> float:
+    (data,) = problem.in_types
+    assert isinstance(data, TensorType)
+    rows = prod(data.shape) / data.shape[problem.attrs.axis]
+    return float(rows * costs(problem.attrs, data, problem.target)[RANKS])
+
+
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RanksKnobs) -> list[te.Tensor]:
+    """The loops of the module's text, on memory as it lies."""
+    types = [t for t in problem.out_types if isinstance(t, TensorType)]
+
+    def statements(ins: list[Buffer], outs: list[Buffer]) -> Any:
+        return _Ranks(problem.attrs, ins[0], outs, knobs).statements()
+
+    made = te.extern(
+        [t.shape for t in types], list(inputs), statements, "T_topk", [t.dtype for t in types]
+    )
+    return list(made)
+
+
+class _Ranks:
+    """Builds the loops of all rows from their buffers."""
+
+    def __init__(
+        self, attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RanksKnobs
+    ) -> None:
+        self.rises, self.knobs = attrs.is_ascend, knobs
+        self.around, self.length, self.inside = extents(attrs, shape_of(data))
+        self.count = attrs.k or self.length
+        self.ib = builder.create()
+        self.x = self.ib.buffer_ptr(view(data, (self.around, self.length, self.inside)))
+        self.results = [
+            self.ib.buffer_ptr(view(b, (self.around, self.count, self.inside))) for b in outs
+        ]
+        self.kind = key_type(data.dtype)
+        self.padded = -(-self.length // knobs.lanes) * knobs.lanes
+
+    def statements(self) -> Any:
+        ib = self.ib
+        rows = self.around * self.inside
+        shared = "parallel" if rows * self.length >= WORTH_SHARING else "serial"
+        with ib.for_range(0, rows, "row", kind=shared) as row:
+            outer = ops.floordiv(row, self.inside)
+            inner = ops.floormod(row, self.inside)
+            keys = ib.allocate(self.kind, (self.padded,), "keys")
+            ranks = ib.allocate(self.kind, (self.padded,), "ranks")
+            self.write_keys(keys, lambda i: self.x[outer, i, inner])
+            self.count_all(keys, ranks)
+            with ib.for_range(0, self.length, "i") as i:
+                rank = ib.let("rank", ranks[i].astype("int32"))
+                if self.count < self.length:
+                    with ib.if_scope(rank < self.count):
+                        self.place(outer, inner, i, rank)
+                else:
+                    self.place(outer, inner, i, rank)
+        return ib.get()
+
+    def place(self, outer: Any, inner: Any, i: Any, rank: Any) -> None:
+        values, positions = self.results
+        values[outer, rank, inner] = self.x[outer, i, inner]
+        positions[outer, rank, inner] = ops.cast(i, positions.dtype)
+
+    def write_keys(self, keys: Any, element: Any) -> None:
+        """Write the keys of a row; what fills the last vector comes before nothing."""
+        ib, lanes = self.ib, self.knobs.lanes
+        whole = self.length // lanes
+        if whole:
+            with (
+                ib.for_range(0, whole, "block") as block,
+                ib.for_range(0, lanes, "lane", kind="vectorize") as lane,
+            ):
+                at = block * lanes + lane
+                keys[at] = key_of(element(at), self.rises)
+        with ib.for_range(whole * lanes, self.length, "i") as i:
+            keys[i] = key_of(element(i), self.rises)
+        with ib.for_range(self.length, self.padded, "i") as i:
+            keys[i] = ops.const(0, self.kind)
+
+    def count_all(self, keys: Any, ranks: Any) -> None:
+        """Count the ranks of a row, `vectors` of them at a time and then what is left."""
+        ib, (lanes, vectors) = self.ib, (self.knobs.lanes, self.knobs.vectors)
+        blocks = self.padded // lanes
+        whole, remainder = divmod(blocks, vectors)
+        if whole:
+            with ib.for_range(0, whole, "tile") as tile:
+                self.count_tile(keys, ranks, ops.as_expr(tile * (vectors * lanes)), vectors)
+        if remainder:
+            with ib.new_scope():
+                first = ops.const(whole * vectors * lanes, "int32")
+                self.count_tile(keys, ranks, first, remainder)
+
+    def count_tile(self, keys: Any, ranks: Any, first: Any, vectors: int) -> None:
+        """Count the ranks of `vectors` vectors from `first` on."""
+        ib, lanes, one = self.ib, self.knobs.lanes, ops.const(1, self.kind)
+        own = [ib.allocate(self.kind, (lanes,), f"own{v}", scope="local") for v in range(vectors)]
+        sums = [ib.allocate(self.kind, (lanes,), f"sum{v}", scope="local") for v in range(vectors)]
+
+        def step(j: Any, here: int) -> None:
+            """Count key j, of vector `here` of the tile, or of what is before it or after."""
+            key = ib.let("key", keys[j])
+            for v in range(vectors):
+                with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                    mine = own[v][lane]
+                    before = key < mine if here > v else key <= mine
+                    if here == v:
+                        first_of_equal = ops.bitwise_and(
+                            ops.equal(key, mine), j < first + (v * lanes) + lane
+                        )
+                        before = ops.bitwise_or(key < mine, first_of_equal)
+                    count = sums[v][lane]
+                    sums[v][lane] = ops.select(before, count + one, count)
+
+        for v in range(vectors):
+            with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                own[v][lane] = keys[first + (v * lanes) + lane]
+                sums[v][lane] = ops.const(0, self.kind)
+        with ib.for_range(0, first, "j") as j:
+            step(j, -1)
+        for v in range(vectors):
+            with ib.for_range(0, lanes, "j") as j:
+                at = ops.as_expr(first + (v * lanes) + j)
+                with ib.if_scope(at < self.length) if self.padded > self.length else ib.new_scope():
+                    step(at, v)
+        after = ops.minimum(first + vectors * lanes, self.length)
+        with ib.for_range(after, self.length, "j") as j:
+            step(j, vectors)
+        for v in range(vectors):
+            with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                ranks[first + (v * lanes) + lane] = sums[v][lane]
+
+
+@register_strategy(
+    "topk", name=RANKS, compute=_compute, applies=partial(is_best, RANKS),
+    default=_default, space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_ranks(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RanksKnobs
+) -> te.Schedule:
+    """Statements as they are."""
+    return schedule_opaque(problem.target, outs)

@@ -1,0 +1,93 @@
+"""Long reductions of few results, in two kernels: sums of parts, and the sums of those.
+
+A thread that reduces an image alone leaves a device without work, and adds its last elements to a
+sum that is so much larger that their bits are lost::
+
+    y = sum(x)   ->   part[p] = sum over k of x[k * parts + p]        a thread for each part
+                      y       = sum over p of part[p]
+
+Neighbouring threads read elements beside each other, where there are any.  It needs neither
+barriers nor threads that run in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from slipway import te
+from slipway.backends.gpu.warps import runs_in_lanes
+from slipway.backends.stages import extent_of, producers, shape_of
+from slipway.ir.expr import ProducerLoad
+from slipway.ir.visit import walk
+from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
+
+
+def parts_of(results: int, length: int, target: Target) -> int:
+    """Return into how many parts each of some reductions is best cut; 1: it is one thread's."""
+    if length <= ANY_GPU.part_length:
+        return 1
+    busy = ANY_GPU.processor_threads if runs_in_lanes(target) else ANY_GPU.busy_threads
+    legal = [1] if length <= ANY_GPU.longest_sum else []
+    parts = 2
+    while 2 * parts <= length:
+        legal.append(parts)
+        parts *= 2
+
+    def cost(parts: int) -> float:
+        threads = results * parts
+        each = results * length / min(1.0, threads / busy)
+        if parts == 1:
+            return each
+        handed_on = 2 * ANY_GPU.global_cost * threads
+        return each + handed_on + threads / min(1.0, results / busy) + ANY_GPU.launch_cost
+
+    return min(legal, key=cost)
+
+
+def cut_reductions(
+    schedule: te.Schedule, outs: Sequence[te.Tensor], target: Target
+) -> list[te.Tensor]:
+    """Cut the reductions of a schedule that are long; return their parts, which nothing binds."""
+    found = []
+    for op in producers(outs):
+        if not isinstance(op, te.ComputeOp) or not op.reduce_axis:
+            continue
+        sizes = [*shape_of(op.output(0)), *(extent_of(axis) for axis in op.reduce_axis)]
+        if not all(isinstance(n, int) for n in sizes):
+            continue
+        length = prod(extent_of(axis) for axis in op.reduce_axis)
+        parts = parts_of(prod(shape_of(op.output(0))), length, target)
+        if parts > 1:
+            found.append(_cut(schedule, op, parts))
+    return found
+
+
+def _cut(schedule: te.Schedule, op: te.ComputeOp, parts: int) -> te.Tensor:
+    """Return the sums of every `parts`-th element, of which the operation becomes the sum.
+
+    Neighbouring threads have neighbouring parts where a reduction runs along memory, and else
+    neighbouring results.
+    """
+    total = op.output(0)
+    stage = schedule[total]
+    axes = op.reduce_axis
+    fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
+    _, part = stage.split(fused, factor=parts, tail="guard")
+    made = schedule.rfactor(total, part, -1 if _is_together(op) else 0)
+    first: te.Tensor = made[0] if isinstance(made, list) else made
+    return first
+
+
+def _is_together(op: te.Operation) -> bool:
+    """Return whether neighbours in memory are reduced: the last index of what is read says so."""
+    assert isinstance(op, te.ComputeOp)
+    axes = {id(axis.var) for axis in op.reduce_axis}
+    return any(
+        id(var) in axes
+        for body in op.body
+        for load in walk(body)
+        if isinstance(load, ProducerLoad)
+        for var in walk(load.indices[-1])
+    )

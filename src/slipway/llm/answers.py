@@ -1,0 +1,272 @@
+"""What a client of the HTTP server asks for, and the texts that a model answers it with.
+
+A request has an answer for each of its prompts, or `n` for each.  An answer comes in pieces, with
+the probabilities of its tokens where the client wants them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ArgumentValueError
+from slipway.llm.model import LanguageModel
+from slipway.llm.sampling import Sampling, log_probabilities
+
+MOST_TOKENS = 512  # that are made where a request does not say
+MOST_ANSWERS = 128  # of one request
+MOST_LIKELY = 20  # tokens whose probabilities are told beside that of the one taken
+
+# What a request may ask for and this server does not do: what it says where it asks for nothing.
+UNSERVED: dict[str, tuple[Any, ...]] = {
+    "echo": (False,), "suffix": ("",), "tools": ([],), "functions": ([],),
+    "response_format": ({"type": "text"},),
+}  # fmt: skip
+
+
+class UnknownModelError(ArgumentValueError):
+    """A request names a model that the server does not have."""
+
+
+@dataclass
+class Token:
+    """A token of an answer: its text, its log-probability, and the likeliest in its place."""
+
+    text: str
+    logprob: float
+    likeliest: list[tuple[str, float]]
+    at: int = 0  # of its text in the answer's
+
+
+@dataclass
+class AnswerRequest:
+    """What one body asks for.  Raises ArgumentValueError for what is wrong or not served."""
+
+    model: LanguageModel
+    body: dict[str, Any]
+    is_chat: bool
+    answers: list[Answer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        model, body = self.model, self.body
+        name = model.description.name
+        if body.get("model") not in (None, name):
+            raise UnknownModelError(f"the model {body['model']!r} is not here: {name!r} is served")
+        for parameter, nothing in UNSERVED.items():
+            if body.get(parameter) is not None and body[parameter] not in nothing:
+                raise ArgumentValueError(
+                    f"'{parameter}' is {body[parameter]!r}: that is not served"
+                )
+        prompts = [_chat(model, body)] if self.is_chat else _prompts(model, body.get("prompt"))
+        for tokens in prompts:
+            _fits(model, tokens)
+        self.prompt_tokens = sum(map(len, prompts))
+        limits = (body.get(key) for key in ("max_completion_tokens", "max_tokens"))
+        most = next((value for value in limits if value is not None), MOST_TOKENS)
+        self.most = _whole("max_tokens", most, 1)
+        self.likely = _likely(body, self.is_chat)
+        stop = body.get("stop") or []
+        self.stops = [stop] if isinstance(stop, str) else stop
+        if not isinstance(stop, str | list) or not all(isinstance(s, str) and s for s in stop):
+            raise ArgumentValueError("'stop' must be a text or a list of texts")
+        self.streams = body.get("stream")
+        if self.streams not in (None, False, True):
+            raise ArgumentValueError(f"'stream' is {self.streams!r}: it must be true or false")
+        options = body.get("stream_options")
+        self.counts = isinstance(options, dict) and bool(options.get("include_usage"))
+        count = 1 if body.get("n") is None else _whole("n", body["n"], 1, MOST_ANSWERS)
+        if body.get("best_of") not in (None, count):
+            raise ArgumentValueError("'best_of' must be 'n': all that is made is answered")
+        if count * len(prompts) > MOST_ANSWERS:
+            raise ArgumentValueError(f"'n' answers to each prompt are more than {MOST_ANSWERS}")
+        how = _sampling(body, model.description.vocabulary)
+        for tokens in prompts:
+            for number in range(count):
+                # Draws of one seed are the same: each answer to a prompt has its own.
+                seed = None if how.seed is None else (how.seed + number) % 2**64
+                own = Answer(self, tokens, len(self.answers), replace(how, seed=seed))
+                self.answers.append(own)
+
+    def usage(self) -> dict[str, int]:
+        """Return the counts of tokens."""
+        made = sum(answer.made for answer in self.answers)
+        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": made,
+                "total_tokens": self.prompt_tokens + made}  # fmt: skip
+
+
+@dataclass
+class Answer:
+    """One text: what is generated, counted, and how it ended."""
+
+    request: AnswerRequest
+    tokens: list[int]
+    index: int
+    sampling: Sampling
+    made: int = 0
+    reason: str = "stop"
+    _new: list[Token] = field(default_factory=list)  # whose text has not come yet
+
+    def pieces(self) -> Iterator[tuple[str, list[Token]]]:
+        """Yield the text, up to one of the stops, and the tokens that begin in each piece."""
+        tokenizer, stops = self.request.model.tokenizer, self.request.stops
+        assert tokenizer is not None  # it made the tokens
+        held, out = "", 0
+        waiting: list[Token] = []
+        longest = max((len(s) for s in stops), default=0)
+
+        def until(end: int) -> list[Token]:
+            found = [token for token in waiting if token.at < end]
+            waiting[:] = waiting[len(found) :]
+            return found
+
+        for piece in tokenizer.pieces(self._counted()):
+            for token in self._new:
+                token.at = out + len(held)
+            waiting += self._new
+            self._new.clear()
+            held += piece
+            ends = [at for s in stops if (at := held.find(s)) >= 0]
+            if ends:
+                self.reason = "stop"
+                yield held[: min(ends)], until(out + min(ends))
+                return
+            safe = len(held) - longest + 1 if longest else len(held)
+            if safe > 0:
+                yield held[:safe], until(out + safe)
+                held, out = held[safe:], out + safe
+        if held or waiting or self._new:
+            yield held, waiting + self._new
+
+    def _counted(self) -> Iterator[int]:
+        request = self.request
+        seen = None if request.likely is None else self._seen
+        for token in request.model.generate(self.tokens, request.most, self.sampling, seen=seen):
+            self.made += 1
+            yield token
+            if self.made == request.most or request.model.room < 1:
+                self.reason = "length"
+
+    def _seen(self, token: int, logits: Any) -> None:
+        """Note a token's probability."""
+        tokenizer = self.request.model.tokenizer
+        assert tokenizer is not None
+        known = log_probabilities(logits)
+        count = self.request.likely or 0
+        order = np.argsort(-known, kind="stable")[:count]
+        likeliest = [(tokenizer.decode([int(t)]), float(known[t])) for t in order]
+        self._new.append(Token(tokenizer.decode([token]), float(known[token]), likeliest))
+
+
+def _fits(model: LanguageModel, tokens: list[int]) -> None:
+    if not tokens:
+        raise ArgumentValueError(
+            "the prompt is empty, and the model has no token that begins a text: give it a text"
+        )
+    if len(tokens) >= model.description.context:
+        raise ArgumentValueError(
+            f"the prompt has {len(tokens)} tokens; the model's context is "
+            f"{model.description.context}"
+        )
+
+
+def _sampling(body: dict[str, Any], vocabulary: int) -> Sampling:
+    """Return how tokens are drawn."""
+    seed = body.get("seed")
+    top_p = _real("top_p", body.get("top_p"), 1.0)
+    top_k = _whole("top_k", body.get("top_k") or 0, 0)
+    given = body.get("logit_bias") or {}
+    if not isinstance(given, dict) or not all(isinstance(t, str) and t.isdecimal() for t in given):
+        raise ArgumentValueError("'logit_bias' must be an object of tokens' numbers and biases")
+    bias = tuple((int(t), _real("logit_bias", value, 0.0)) for t, value in given.items())
+    wrong = next((t for t, _ in bias if t >= vocabulary), None)
+    if wrong is not None:
+        raise ArgumentValueError(
+            f"'logit_bias' names the token {wrong}, which is not in the vocabulary of {vocabulary}"
+        )
+    return Sampling(
+        _real("temperature", body.get("temperature"), 1.0),
+        top_k if top_p else 1,  # the fewest tokens that have any probability: the likeliest
+        top_p or 1.0,
+        None if seed is None else _whole("seed", seed, -(2**63)) % 2**64,
+        _real("presence_penalty", body.get("presence_penalty"), 0.0),
+        _real("frequency_penalty", body.get("frequency_penalty"), 0.0),
+        bias,
+    )
+
+
+def _likely(body: dict[str, Any], is_chat: bool) -> int | None:
+    """Return how many likely tokens are told beside each that is taken; None where none are."""
+    wanted = body.get("logprobs")
+    if not is_chat:
+        wanted = None if wanted is False else wanted
+        return None if wanted is None else _whole("logprobs", wanted, 0, MOST_LIKELY)
+    if wanted not in (None, False, True):
+        raise ArgumentValueError(f"'logprobs' is {wanted!r}: it must be true or false")
+    count = _whole("top_logprobs", body.get("top_logprobs") or 0, 0, MOST_LIKELY)
+    if count and not wanted:
+        raise ArgumentValueError("'top_logprobs' needs 'logprobs' to be true")
+    return count if wanted else None
+
+
+def _chat(model: LanguageModel, body: dict[str, Any]) -> list[int]:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise ArgumentValueError("'messages' must be a list of {role, content}, one at least")
+    return model.chat_tokens([_plain(m) for m in messages])
+
+
+def _prompts(model: LanguageModel, prompt: Any) -> list[list[int]]:
+    """Return the tokens of one prompt or several, texts or tokens."""
+    if isinstance(prompt, list) and prompt and all(isinstance(p, str | list) for p in prompt):
+        if len(prompt) > MOST_ANSWERS:
+            raise ArgumentValueError(f"'prompt' has {len(prompt)} texts; {MOST_ANSWERS} are served")
+        return [_prompt(model, p) for p in prompt]
+    return [_prompt(model, prompt)]
+
+
+def _prompt(model: LanguageModel, prompt: Any) -> list[int]:
+    if isinstance(prompt, str):
+        return model.encode(prompt)
+    count = model.description.vocabulary
+    if isinstance(prompt, list) and prompt and all(type(t) is int for t in prompt):
+        wrong = next((t for t in prompt if not 0 <= t < count), None)
+        if wrong is not None:
+            raise ArgumentValueError(f"the token {wrong} is not in the vocabulary of {count}")
+        return prompt
+    raise ArgumentValueError("'prompt' must be one text, the tokens of one, or a list of either")
+
+
+def _plain(message: Any) -> dict[str, str]:
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list):
+        texts = [p.get("text") if isinstance(p, dict) else None for p in content]
+        kinds = {p.get("type", "text") for p in content if isinstance(p, dict)}
+        if not all(isinstance(text, str) for text in texts) or kinds - {"text"}:
+            raise ArgumentValueError("the parts of a 'content' must be texts: no others are served")
+        content = "".join(str(text) for text in texts)
+    if not isinstance(content, str) or not isinstance(message.get("role"), str):
+        raise ArgumentValueError("a message needs a 'role' and a 'content', both texts")
+    role = message["role"]
+    return {"role": "system" if role == "developer" else role, "content": content}
+
+
+def _whole(name: str, value: Any, minimum: int, most: int | None = None) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ArgumentValueError(f"'{name}' must be a whole number of at least {minimum}")
+    if most is not None and value > most:
+        raise ArgumentValueError(f"'{name}' is {value}: at most {most} are served")
+    return value
+
+
+def _real(name: str, value: Any, default: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArgumentValueError(f"'{name}' must be a number")
+    try:
+        return float(value)
+    except OverflowError:  # an integer of JSON may be larger than a float holds
+        raise ArgumentValueError(f"'{name}' is larger than any number that is served") from None

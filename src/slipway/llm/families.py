@@ -1,0 +1,113 @@
+"""What the networks of the families of transformers do differently, and how their files name it.
+
+`FAMILIES` has the fields of `ModelConfig` that a family sets, by its ``model_type``; of each pair
+of `names` the first stands here for the second in the files, one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_OF_GPT2 = (
+    ("", "transformer."),  # which older files leave out
+    ("model.layers.", "h."), ("model.norm.", "ln_f."),
+    ("model.embed_tokens.", "wte."), ("model.embed_positions.", "wpe."),
+    (".input_layernorm.", ".ln_1."), (".post_attention_layernorm.", ".ln_2."),
+    (".self_attn.qkv_proj.", ".attn.c_attn."), (".self_attn.o_proj.", ".attn.c_proj."),
+    (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."),
+)  # fmt: skip
+FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": {},
+    "qwen2": {},
+    "qwen3": {},
+    "phi3": {},
+    "smollm3": {},
+    "granite": {},
+    "olmo2": {"norms_after": True, "joint_norms": True},
+    "olmo3": {"norms_after": True, "joint_norms": True},
+    "ministral": {},
+    "seed_oss": {},
+    "ernie4_5": {},
+    "helium": {},
+    "arcee": {"gated": False},
+    "hunyuan_v1_dense": {"norms_behind_rope": True,
+                         "names": ((".q_norm.", ".query_layernorm."),
+                                   (".k_norm.", ".key_layernorm."))},
+    "exaone4": {"norms_after": True},
+    "glm": {},
+    "glm4": {"sandwich": True,
+             "names": ((".pre_feedforward_layernorm.", ".post_attention_layernorm."),
+                       (".post_attention_layernorm.", ".post_self_attn_layernorm."),
+                       (".post_feedforward_layernorm.", ".post_mlp_layernorm."))},
+    "nemotron": {"centred": True, "gated": False, "norm_offset": 1.0},
+    "olmo": {"centred": True, "plain_norms": True, "epsilon": 1e-5},
+    "stablelm": {"centred": True},
+    "starcoder2": {"centred": True, "gated": False,
+                   "names": ((".up_proj.", ".c_fc."), (".down_proj.", ".c_proj."))},
+    "phi": {"centred": True, "gated": False, "parallel": True,
+            "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
+                      ("model.norm.", "model.final_layernorm."))},
+    "cohere": {"centred": True, "parallel": True},
+    "cohere2": {"centred": True, "parallel": True},
+    "opt": {"centred": True, "gated": False, "learned_positions": True, "position_offset": 2,
+            "epsilon": 1e-5,
+            "names": (("model.", "model.decoder."), ("model.norm.", "model.final_layer_norm."),
+                      (".input_layernorm.", ".self_attn_layer_norm."),
+                      (".post_attention_layernorm.", ".final_layer_norm."),
+                      (".o_proj.", ".out_proj."), (".mlp.up_proj.", ".fc1."),
+                      (".mlp.down_proj.", ".fc2."))},
+    "gpt_bigcode": {"centred": True, "gated": False, "learned_positions": True, "names": _OF_GPT2},
+    "gpt_neox": {"centred": True, "gated": False, "heads_apart": True,
+                 "names": (("model.layers.", "gpt_neox.layers."),
+                           ("model.embed_tokens.", "gpt_neox.embed_in."),
+                           ("model.norm.", "gpt_neox.final_layer_norm."),
+                           ("lm_head.", "embed_out."),
+                           (".self_attn.qkv_proj.", ".attention.query_key_value."),
+                           (".self_attn.o_proj.", ".attention.dense."),
+                           (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."))},
+    "gpt2": {"centred": True, "gated": False, "transposed": True, "learned_positions": True,
+             "names": _OF_GPT2},
+    "gptj": {"centred": True, "gated": False, "parallel": True, "names": (
+        *_OF_GPT2[:7], (".self_attn.", ".attn."), (".o_proj.", ".out_proj."),
+        (".mlp.up_proj.", ".mlp.fc_in."), (".mlp.down_proj.", ".mlp.fc_out."),
+    )},
+    "gpt_neo": {"centred": True, "gated": False, "learned_positions": True, "attention_scale": 1.0,
+                "names": ((".attn.", ".attn.attention."), *_OF_GPT2, (".self_attn.", ".attn."),
+                          (".o_proj.", ".out_proj."))},
+    "falcon": {"centred": True, "gated": False, "names": (
+        ("", "transformer."), (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."),
+        ("model.layers.", "h."), ("model.norm.", "ln_f."),
+        ("model.embed_tokens.", "word_embeddings."),
+        (".self_attn.qkv_proj.", ".self_attention.query_key_value."),
+        (".self_attn.o_proj.", ".self_attention.dense."),
+        (".input_layernorm.", ".ln_attn."), (".post_attention_layernorm.", ".ln_mlp."),
+    )},
+    "cwm": {},
+    "ministral3": {},
+    "jais2": {"centred": True, "gated": False},
+    "vaultgemma": {"norm_offset": 1.0,
+                   "names": ((".post_attention_layernorm.", ".pre_feedforward_layernorm."),)},
+    "gemma": {"norm_offset": 1.0},
+    "gemma2": {"norm_offset": 1.0, "sandwich": True},
+    "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
+}  # fmt: skip
+# Pairs are neighbours.
+INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium", "gptj")
+ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
+SLIDES = (  # the other families' networks do not look at a sliding_window
+    "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",
+    "gemma3_text", "olmo3", "cohere2", "exaone4", "cwm", "ministral3", "vaultgemma", "gpt_neo",
+)  # fmt: skip
+NO_ROPE = ("gpt2", "gpt_bigcode", "gpt_neo", "opt")
+OF_HEADS = {  # option of a file that norms have weights for each head -> the norms' names in it
+    "qk_layernorm": ("q_layernorm.norms", "k_layernorm.norms"),
+    "use_qk_norm": ("q_norm", "k_norm"),
+}
+FALCON = {"intermediate_size": "ffn_hidden_size", "hidden_act": "activation"}
+GPT_NEO = {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers",
+           "hidden_act": "activation_function", "sliding_window": "window_size"}  # fmt: skip
+OPT = {"intermediate_size": "ffn_dim", "hidden_act": "activation_function"}
+GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
+         "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",
+         "hidden_act": "activation_function"}  # fmt: skip

@@ -1,0 +1,138 @@
+"""Long reductions of few results: a thread has a part of one, and another kernel combines them."""
+
+import re
+
+import numpy as np
+import pytest
+import run_kernels
+
+import slipway as tvm
+from slipway import relay
+from slipway.backends.gpu.schedules.partial_sums import parts_of
+from slipway.contrib import graph_executor
+from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
+
+LONG = ANY_GPU.longest_sum
+
+
+def drawn(*shape, mean=3.0):
+    return (np.random.default_rng(sum(shape)).standard_normal(shape) + mean).astype("float32")
+
+
+def compiled(body, x, target, simulator=None):
+    """Return the library of `body`, a function of one tensor."""
+    given = relay.var("x", shape=x.shape, dtype=str(x.dtype))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([given], body(given))), target=target)
+    if simulator is not None:
+        simulator.learn(lib.lib.imported_modules[0])
+    return lib
+
+
+def result(lib, x, device):
+    module = graph_executor.GraphModule(lib["default"](device))
+    module.run(x=x)
+    return module.get_output(0).numpy()
+
+
+def plain(x):
+    return x.astype("float64")
+
+
+def norm(x, axes):
+    wide = plain(x)
+    middle = wide.mean(axes, keepdims=True)
+    return (wide - middle) / np.sqrt(wide.var(axes, keepdims=True) + 1e-5)
+
+
+def ones(count):
+    return relay.const(np.ones(count, "float32"))
+
+
+CASES = {
+    # A number that nothing divides: the last parts are shorter.
+    "sum": (lambda x: relay.sum(x, axis=1), drawn(2, 9001), lambda x: plain(x).sum(1)),
+    "all of it": (relay.sum, drawn(101, 97), lambda x: plain(x).sum()),
+    "across": (lambda x: relay.mean(x, axis=0), drawn(9001, 3), lambda x: plain(x).mean(0)),
+    "around": (lambda x: relay.max(x, axis=(0, 2)), drawn(11, 3, 1031), lambda x: x.max((0, 2))),
+    "followed": (
+        lambda x: relay.exp(relay.mean(x, axis=1, keepdims=True)) * x,
+        drawn(2, 9001, mean=0.5),
+        lambda x: np.exp(plain(x).mean(1, keepdims=True)) * plain(x),
+    ),
+    "variance": (
+        lambda x: relay.variance(x, axis=1),
+        drawn(2, 8500),
+        lambda x: plain(x).var(1),
+    ),
+    "norm": (
+        lambda x: relay.nn.instance_norm(x, ones(2), relay.const(np.zeros(2, "float32"))),
+        drawn(1, 2, 97, 93),
+        lambda x: norm(x, (2, 3)),
+    ),
+    "softmax": (
+        relay.nn.softmax,
+        drawn(2, 8300),
+        lambda x: np.exp(plain(x)) / np.exp(plain(x)).sum(1, keepdims=True),
+    ),
+    "bytes": (
+        lambda x: relay.sum(relay.cast(x, "int32"), axis=1),
+        np.random.default_rng(1).integers(-128, 128, (2, 9001)).astype("int8"),
+        lambda x: x.astype("int32").sum(1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_language_has_the_number(any_device, name):
+    body, x, wanted = CASES[name]
+    target, simulator = run_kernels.current
+    lib = compiled(body, x, target, simulator)
+    wanted = wanted(x)
+    found = result(lib, x, any_device)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_first_of_equal_elements_is_found(any_device, last):
+    x = np.round(drawn(3, 9001))
+    x[0, 7000], x[1, 20] = np.nan, np.nan
+    target, simulator = run_kernels.current
+    lib = compiled(lambda v: relay.argmax(v, axis=1, select_last_index=last), x, target, simulator)
+    wanted = x.argmax(1)
+    if last:
+        wanted = [7000, 20, 9000 - x[2, ::-1].argmax()]
+    np.testing.assert_array_equal(result(lib, x, any_device), wanted)
+
+
+@pytest.mark.parametrize("kind", ["opencl", "vulkan", "vulkan -device_type=cpu"])
+@pytest.mark.parametrize("size", [256, 512])
+def test_the_mean_of_a_large_image(device, vulkan, kind, size):
+    """A thread with more than 65,535 steps ends too early on lavapipe; its sum has few bits."""
+    x = drawn(1, 2, size, size, mean=0.5)
+    lib = compiled(relay.nn.global_avg_pool2d, x, Target(kind, host="llvm"))
+    found = result(lib, x, device if kind == "opencl" else vulkan)
+    np.testing.assert_allclose(found, plain(x).mean((2, 3), keepdims=True), rtol=2e-6)
+
+
+def test_a_thread_adds_up_in_registers(device):
+    """Nothing is read from the memory that a result is written to, step by step."""
+    for shape in ((40, 100), (2, 9001)):
+        lib = compiled(lambda x: relay.sum(x, axis=1), drawn(*shape), Target("opencl", host="llvm"))
+        text = lib.lib.imported_modules[0].get_source("opencl")
+        written = re.findall(r"^ *(\w+)\[.*?\] = (.*)$", text, re.MULTILINE)
+        tensors = set(re.findall(r"__global float\* restrict (\w+)", text))
+        assert {name for name, _ in written} & tensors
+        assert not [value for name, value in written if name in tensors and f"{name}[" in value]
+
+
+def test_how_many_parts_there_are():
+    gpu, processor = Target("opencl"), Target("vulkan -device_type=cpu")
+    assert parts_of(1, ANY_GPU.part_length, gpu) == 1
+    assert parts_of(1, 65536, gpu) == 256  # as long as what is left for the second kernel
+    assert parts_of(64, 56 * 56, gpu) > 1
+    assert parts_of(1280, 49, gpu) == 1
+    assert parts_of(ANY_GPU.busy_threads, LONG, gpu) == 1  # all of the device works
+    assert parts_of(ANY_GPU.busy_threads, LONG + 1, gpu) == 2
+    assert parts_of(64, 56 * 56, processor) == 1
+    assert parts_of(64, 300 * 300, processor) > 1
