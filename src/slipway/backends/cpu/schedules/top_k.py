@@ -59,7 +59,7 @@ def _cost(problem: Problem, knobs: RowsKnobs) -> float:
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     rows = prod(data.shape) / data.shape[problem.attrs.axis]
-    return rows * costs(problem.attrs, data, problem.target)[LANES]
+    return float(rows * costs(problem.attrs, data, problem.target)[LANES])
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowsKnobs) -> list[te.Tensor]:

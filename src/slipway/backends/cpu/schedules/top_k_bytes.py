@@ -59,7 +59,7 @@ def _cost(problem: Problem, knobs: BytesKnobs) -> float:
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     rows = prod(data.shape) / data.shape[problem.attrs.axis]
-    return rows * costs(problem.attrs, data, problem.target)[BYTES]
+    return float(rows * costs(problem.attrs, data, problem.target)[BYTES])
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: BytesKnobs) -> list[te.Tensor]:

@@ -64,7 +64,7 @@ def _cost(problem: Problem, knobs: RanksKnobs) -> float:
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     rows = prod(data.shape) / data.shape[problem.attrs.axis]
-    return rows * costs(problem.attrs, data, problem.target)[RANKS]
+    return float(rows * costs(problem.attrs, data, problem.target)[RANKS])
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RanksKnobs) -> list[te.Tensor]:
