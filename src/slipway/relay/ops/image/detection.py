@@ -127,7 +127,7 @@ class _Selection:
         self.total: Any = total.formula if isinstance(total, SymbolDim) else total
         room = rows_type.shape[0]
         self.room = room
-        formula = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
+        formula: Any = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
         self.space = formula.astype("int64")
         self.boxes, self.scores, self.most, self.overlap, self.minimum = map(ib.buffer_ptr, ins)
         self.rows, self.count = map(ib.buffer_ptr, outs)
@@ -139,8 +139,8 @@ class _Selection:
         # selected box of a class.
         values = ib.allocate("float32", (self.total,), "values")
         positions = ib.allocate("int32", (self.total,), "positions")
-        size = self.total + (_TOGETHER - 1)
-        self.chosen = [ib.allocate("float32", (size,), f"chosen{n}") for n in range(5)]
+        slots = self.total + (_TOGETHER - 1)
+        self.chosen = [ib.allocate("float32", (slots,), f"chosen{n}") for n in range(5)]
         self.hits = ib.allocate("int32", (_TOGETHER,), "hits", scope="local")
         self.heap = _Scores(ib, True, values, positions, lambda index: (index,))
 
