@@ -124,6 +124,25 @@ def test_conv2d_pads_with_the_zero_point(layout, kernel):
     np.testing.assert_array_equal(got, interpret(Function((), plain)))
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_zero_points_that_the_run_computes(per_channel):
+    x, w = data("x", 2, 6, 6, 3, dtype="uint8"), random(3, 3, 3, 4)
+    zero, others = data("z", dtype="uint8"), data("k", *([4] if per_channel else []))
+    y = relay.qnn.op.conv2d(
+        x, w, zero, others, 0.1, 0.2, (3, 3), 4, data_layout="NHWC", kernel_layout="HWIO"
+    )
+    value, z = random(2, 6, 6, 3, dtype="uint8"), np.array(130, "uint8")
+    k = random(4) if per_channel else np.array(-3, "int8")
+    got = both(Function((x, zero, others), y), value, z, k)
+    plain = relay.nn.conv2d(
+        value.astype(np.int32) - 130, w.astype(np.int32) - k, data_layout="NHWC",
+        kernel_layout="HWIO",
+    )  # fmt: skip
+    np.testing.assert_array_equal(got, interpret(Function((), plain)))
+    with pytest.raises(TypeInferenceError, match="one number, or one for each channel"):
+        relay.qnn.op.dense(data("a", 2, 3), data("b", 4, 3), data("c", 2, 1), 0, 0.1, 0.2)
+
+
 def test_dense_subtracts_both_zero_points():
     x, w = data("x", 3, 20), random(6, 20)
     y = relay.qnn.op.dense(x, w, 5, -4, 0.1, 0.2)

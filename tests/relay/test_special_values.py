@@ -20,6 +20,7 @@ OPS = op_registry.load_ops()
 # These compute in float32 whatever the dtype of their data.
 IN_FLOAT32 = {
     "image.grid_sample", "image.resize", "vision.roi_align", "nn.deformable_im2col",
+    "vision.roi_align_adaptive",
     "nn.contrib_conv1d_pairs", "nn.contrib_conv2d_pairs", "nn.contrib_conv3d_pairs",
     "nn.contrib_dense_pairs",
 }  # fmt: skip
@@ -31,6 +32,7 @@ FLOATS = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "float64": 1e-12
 # A sum's zero has the sign of what the sum begins with.
 ANY_ZERO = {
     "clip", "maximum", "minimum", "nn.relu", "power", "vision.roi_align", "nn.contrib_column_sum",
+    "vision.roi_align_adaptive",
 }  # fmt: skip
 # Parameters are folded into the weights before, or into a factor and a shift.
 PARAMETERS = {"nn.batch_norm"}

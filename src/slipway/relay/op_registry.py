@@ -368,6 +368,7 @@ FAMILIES = (
     "nn.pool", "qnn.pool", "packed.qnn_depthwise_packed", "random", "nn.correlation",
     "nn.pool_grad",
     "packed.qnn_packed", "packed.qnn_winograd", "recurrence", "tensor.reduce", "image.regions",
+    "image.region_samples",
     "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
     "tensor.sized", "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",

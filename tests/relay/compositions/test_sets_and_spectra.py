@@ -140,3 +140,13 @@ def test_stft_is_that_of_pytorch(size, hop, width, normalized, onesided):
         "graph",
     )
     np.testing.assert_allclose(found, torch.view_as_real(want).numpy(), atol=1e-4)
+
+
+def test_stft_with_a_window_of_integers():
+    signal = RNG.normal(size=(2, 9)).astype("float32")
+    found = run(
+        lambda x, w: relay.stft(x, 2, 1, 2, w), [signal, np.array([1, 3], "int32")], "graph"
+    )
+    parts = np.stack([signal[:, :-1], 3 * signal[:, 1:]], -1)
+    want = np.fft.rfft(parts).transpose(0, 2, 1)
+    np.testing.assert_allclose(found, np.stack([want.real, want.imag], -1), atol=1e-5)

@@ -5,8 +5,8 @@ from drawing import OPS, Case
 from strategies import strategy
 
 
-@strategy("nn.correlation", "nn.deformable_im2col", "vision.roi_align", "vision.select_boxes",
-          "vision.suppress_boxes")  # fmt: skip
+@strategy("nn.correlation", "nn.deformable_im2col", "vision.roi_align",
+          "vision.roi_align_adaptive", "vision.select_boxes", "vision.suppress_boxes")  # fmt: skip
 def regions(d):
     sample = d.pick(OPS[d.name].cases)
     arrays = tuple(np.asarray(a) for a in sample.arrays(seed=d.int(0, 1 << 20)))

@@ -63,6 +63,19 @@ def test_any_number_of_regions_of_images_of_any_size(mode, aligned):
     agree([x, rois], made, [draw(1, 4, 4, 1), draw(3, 20, 40, 9), draw(2, 7, 13, 4)])
 
 
+@pytest.mark.parametrize(("mode", "aligned"), [("avg", True), ("max", False)])
+def test_regions_with_as_many_samples_as_they_have_elements(mode, aligned):
+    x, rois = relay.var("x", shape=(N, 4, H, W)), relay.var("rois", shape=(Dim("r", 1, 9), 5))
+    made = relay.vision.roi_align(x, rois, (3, 2), 0.5, -1, mode=mode, aligned=aligned)
+
+    def draw(n, h, w, r):
+        corners = np.sort(RNG.uniform(-3, 5 * h, (r, 2, 2)), 1).reshape(r, 4)
+        regions = np.concatenate([RNG.integers(0, n, (r, 1)), corners], 1)
+        return values(n, 4, h, w), regions.astype("float32")
+
+    agree([x, rois], made, [draw(1, 4, 4, 1), draw(3, 20, 40, 9), draw(2, 7, 13, 4)])
+
+
 def test_a_deformable_convolution():
     rows = (H - 1) // 2 + 1
     x, moves = relay.var("x", shape=(N, 4, H, W)), relay.var("moves", shape=(N, 36, rows, W))

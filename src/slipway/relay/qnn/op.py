@@ -69,11 +69,23 @@ def _along(values: np.ndarray[Any, Any], rank: int, axis: int) -> np.ndarray[Any
 
 
 def _centered(data: ExprLike, zero_point: ExprLike, axis: int, what: str) -> Any:
-    """Return `data` as int32 less its zero point."""
+    """Return `data` as int32 less its zero point, which a run may compute."""
     given = as_expr(data)
     wide = _make("cast")(given, "int32")
+    if isinstance(zero_point, Expr) and not isinstance(zero_point, Constant):
+        return _make("subtract")(wide, _computed(zero_point, given.tensor_type.rank, axis, what))
     zeros = _along(_array(zero_point, what), given.tensor_type.rank, axis)
     return _make("subtract")(wide, const(zeros, "int32")) if zeros.any() else wide
+
+
+def _computed(zero_point: Expr, rank: int, axis: int, what: str) -> Any:
+    """Return zero points that a run computes as int32 that broadcasts along `axis`."""
+    shape = zero_point.tensor_type.shape
+    if len(shape) > 1:
+        raise TypeInferenceError(f"argument {what!r} must be one number, or one for each channel")
+    view = tuple(shape[0] if d == axis % rank else 1 for d in range(rank)) if shape else ()
+    wide = _make("cast")(zero_point, "int32")
+    return _make("reshape")(wide, view) if shape else wide
 
 
 def _stored(value: Expr, zero_point: Any, dtype: str, axis: int = -1) -> Any:

@@ -74,3 +74,18 @@ def test_a_norm_of_the_windows_that_ceil_mode_adds(p, kernel, strides, pads):
         "LpPool", ["x"], ["y"], p=p, kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=1
     )
     check(node, {}, opset=18)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize("opset", [10, 16])  # the older takes no half element off
+def test_a_region_has_as_many_samples_as_elements_where_no_number_is_said(mode, ratio, opset):
+    draw = np.random.default_rng(6)
+    corners = np.sort(draw.uniform(-4, 30, (4, 2, 2)), axis=1).reshape(4, 4)
+    corners[0, 2:] = corners[0, :2]  # a region of no size
+    weights = {"rois": corners.astype("float32"), "image": np.int64([0, 0, 0, 0])}
+    node = helper.make_node(
+        "RoiAlign", ["x", "rois", "image"], ["y"], mode=mode, sampling_ratio=ratio,
+        output_height=2, output_width=3, spatial_scale=0.5,
+    )  # fmt: skip
+    check(node, weights, opset)

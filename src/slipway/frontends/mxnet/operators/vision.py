@@ -80,8 +80,6 @@ def _decode(node: NodeView) -> Any:
 def _roi_align(node: NodeView) -> Any:
     if node.flag("position_sensitive"):
         raise node.unsupported("it is position_sensitive")
-    if node.integer("sample_ratio", -1) < 1:
-        raise node.unsupported("the number of its samples depends on each region's size")
     return relay.vision.roi_align(
         node.data, node[1], tuple(node.ints("pooled_size")), node.real("spatial_scale", 1.0),
         node.integer("sample_ratio", -1), aligned=node.flag("aligned"),

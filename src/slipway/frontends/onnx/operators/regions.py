@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @converter("RoiAlign")
 def roi_align(node: NodeView) -> Any:
-    """Pooling of regions with interpolation; `sampling_ratio` must be given."""
+    """Pooling of regions with interpolation, in as many samples as `sampling_ratio` says."""
     dtype = node.type().dtype
     sample = relay.expand_dims(relay.cast(node.input(2), dtype), 1)
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"

@@ -64,9 +64,8 @@ ROI_ALIGN = register_op(
 )  # fmt: skip
 
 
-@ROI_ALIGN.type_relation
-@of_elements
-def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> TensorType:
+def check_regions(attrs: Any, data: TensorType, rois: TensorType) -> TensorType:
+    """Return the type of `data` pooled over regions; raises BadArgument for what cannot be."""
     need_rank("data", data, 4)
     need_float("data", data)
     need_float("rois", rois)
@@ -74,13 +73,21 @@ def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> Tenso
         raise BadArgument("rois", f"must be (regions, 5), got {rois}")
     if attrs.mode not in MODES:
         raise BadArgument("mode", f"is {attrs.mode!r}; use 'avg' or 'max'")
+    if min(attrs.pooled_size) < 1:
+        raise BadArgument("pooled_size", f"is {attrs.pooled_size}; a region has a bin at least")
+    return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
+
+
+@ROI_ALIGN.type_relation
+@of_elements
+def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> TensorType:
     if not 1 <= attrs.sample_ratio <= MAX_SAMPLES:
         raise BadArgument(
             "sample_ratio",
-            f"is {attrs.sample_ratio}; it must be 1 to {MAX_SAMPLES}: a number of samples that "
-            "depends on each region's size is not served",
+            f"is {attrs.sample_ratio}; it must be 1 to {MAX_SAMPLES}, or below 1 for as many "
+            "samples as elements fit into a bin",
         )
-    return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
+    return check_regions(attrs, data, rois)
 
 
 def _corners(m: Any, size: Any, x: Any) -> tuple[Any, Any, Any, Any]:
@@ -183,7 +190,10 @@ def roi_align(
     mode: str = "avg",
     aligned: bool = False,
 ) -> Call:
-    """Pool `data` over regions (R, 5): sample number, x1, y1, x2, y2."""
+    """Pool `data` over regions (R, 5): sample number, x1, y1, x2, y2.
+
+    With a `sample_ratio` below 1 a bin has as many samples as elements fit into it.
+    """
     if layout == "NHWC":
         planar = make("transpose")(data, (0, 3, 1, 2))
         made = roi_align(planar, rois, pooled_size, spatial_scale, sample_ratio, "NCHW", mode,
@@ -193,6 +203,11 @@ def roi_align(
     if layout != "NCHW":
         raise BadArgument("layout", f"is {layout!r}; NCHW and NHWC are served")
     height, width = as_tuple(pooled_size, 2, "pooled_size")
+    if int(sample_ratio) < 1:
+        adaptive: Call = make("vision.roi_align_adaptive")(
+            data, rois, (height, width), spatial_scale, mode, aligned
+        )
+        return adaptive
     attrs = RoiAlignAttrs(
         (height, width), float(spatial_scale), int(sample_ratio), mode, bool(aligned)
     )

@@ -103,6 +103,8 @@ def stft(
         if kind.rank != 1 or kind.shape[0] != width:
             raise BadArgument("window", f"must have {width} elements, got {kind}")
         before = (n_fft - width) // 2
+        if kind.dtype != own.dtype:
+            given = call("cast", given, own.dtype)
         full = call("nn.pad", given, ((before, n_fft - width - before),))
         cut = call("multiply", cut, full)
     elif width < n_fft:

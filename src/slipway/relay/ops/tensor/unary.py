@@ -46,8 +46,8 @@ def _real(data: TensorType) -> TensorType:
     return data
 
 
-def _truth_of_real(data: TensorType) -> TensorType:
-    need_float("data", data)
+def _truth_of_number(data: TensorType) -> TensorType:
+    need_number("data", data)
     return TensorType(data.shape, "bool")
 
 
@@ -178,9 +178,14 @@ sign = _signed("sign", np.sign, _sign)
 def _float_test(
     name: str, reference: Callable[..., Any], element: Callable[[Any, Any], Any]
 ) -> Any:
-    """Register a test of each floating point element; the result is bool."""
+    """Register a test of each element, which integers pass or fail as they are finite numbers."""
     says = f"Whether each element {name.replace('is', 'is ')}."
-    made = _function(name, _truth_of_real, reference, element, says=says)
+
+    def of_number(t: Any, x: Any) -> Any:
+        return element(t, x) if dtypes.is_float(x.dtype) else t.const(name == "isfinite", "bool")
+
+    made = _function(name, _truth_of_number, reference, of_number, says=says)
+    made.sample_case((2, 3), dtypes=("int32",), low=-5, high=5)
     specials = np.array([1.0, -2.5, np.nan, np.inf, -np.inf, 0.0], np.float32)
     made.sample_case((6,), make=lambda rng: [specials])
     return made.make_function

@@ -45,6 +45,7 @@ NEVER = frozenset([
     "exp", "log", "power", "rsqrt", "erf", "arange", "sum", "mean", "prod", "cumsum", "cumprod",
     "nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.lrn", "nn.attention",
     "nn.attention_bias", "vision.select_boxes", "vision.suppress_boxes", "vision.roi_align",
+    "vision.roi_align_adaptive",
     "one_hot", "shape_of",
     *(f"nn.{kind}_pool{n}d" for n in SPATIAL for kind in ("global_avg", "adaptive_avg")),
 ])  # fmt: skip
