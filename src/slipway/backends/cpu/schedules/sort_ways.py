@@ -7,17 +7,20 @@ of their keys.  A key is an integer of the order of the results, the same for wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, log2, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.ir import calls, ops
+from slipway.backends.cpu.schedules.inlined import shape_of, view
+from slipway.ir import builder, calls, ops
 from slipway.relay.dims import is_open
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.backends.strategy import Problem
+    from slipway.ir.buffer import Buffer
     from slipway.ir.expr import PrimExpr
     from slipway.relay.ops.tensor.sort import TopKAttrs
     from slipway.target import Target
@@ -103,3 +106,47 @@ def key_of(value: PrimExpr, rises: bool) -> Any:
         key = ops.select(ops.equal(wide, ops.const(0.0, wide.dtype)), zero, key)
         key = ops.select(te.isnan(wide), most, key)
     return key if rises else ops.bitwise_xor(key, ops.const(-1, kind))
+
+
+def cost_by(name: str) -> Callable[[Problem, Any], float]:
+    """Return what tells the cycles of all rows by the way of this name."""
+
+    def cost(problem: Problem, knobs: Any) -> float:
+        (data,) = problem.in_types
+        assert isinstance(data, TensorType)
+        rows = prod(data.shape) / data.shape[problem.attrs.axis]
+        return float(rows * costs(problem.attrs, data, problem.target)[name])
+
+    return cost
+
+
+def computed_by(
+    statements: Callable[[TopKAttrs, Buffer, list[Buffer], Any], Any],
+) -> Callable[[Problem, Sequence[te.Tensor], Any], list[te.Tensor]]:
+    """Return what computes the results by loops of statements, on memory as it lies."""
+
+    def compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: Any) -> list[te.Tensor]:
+        types = [t for t in problem.out_types if isinstance(t, TensorType)]
+
+        def loops(ins: list[Buffer], outs: list[Buffer]) -> Any:
+            return statements(problem.attrs, ins[0], outs, knobs)
+
+        shapes, kinds = [t.shape for t in types], [t.dtype for t in types]
+        return list(te.extern(shapes, list(inputs), loops, "T_topk", kinds))
+
+    return compute
+
+
+class RowLoops:
+    """The data and the results of all rows, (around, elements, inside), for loops over them."""
+
+    def __init__(self, attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer]) -> None:
+        self.rises = attrs.is_ascend
+        self.around, self.length, self.inside = extents(attrs, shape_of(data))
+        self.count = attrs.k or self.length
+        self.ib = builder.create()
+        self.x = self.ib.buffer_ptr(view(data, (self.around, self.length, self.inside)))
+        self.results = [
+            self.ib.buffer_ptr(view(b, (self.around, self.count, self.inside))) for b in outs
+        ]
+        self.kind = key_type(data.dtype)

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
-from slipway.backends.cpu.schedules.sort_ways import LANES, costs, extents, is_best
+from slipway.backends.cpu.schedules.sort_ways import LANES, computed_by, cost_by, extents, is_best
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir import builder, ops
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
@@ -55,27 +54,8 @@ def _space(problem: Problem) -> Space:
     return {"lanes": [_default(problem).lanes]}
 
 
-def _cost(problem: Problem, knobs: RowsKnobs) -> float:
-    (data,) = problem.in_types
-    assert isinstance(data, TensorType)
-    rows = prod(data.shape) / data.shape[problem.attrs.axis]
-    return float(rows * costs(problem.attrs, data, problem.target)[LANES])
-
-
-def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowsKnobs) -> list[te.Tensor]:
-    """The loops of the module's text, on memory as it lies."""
-    types = [t for t in problem.out_types if isinstance(t, TensorType)]
-
-    def statements(ins: list[Buffer], outs: list[Buffer]) -> Any:
-        return _loops(problem.attrs, ins[0], outs, knobs.lanes)
-
-    made = te.extern(
-        [t.shape for t in types], list(inputs), statements, "T_topk", [t.dtype for t in types]
-    )
-    return list(made)
-
-
-def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], lanes: int) -> Any:
+def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RowsKnobs) -> Any:
+    lanes = knobs.lanes
     around, length, inside = extents(attrs, shape_of(data))
     count = attrs.k or length
     rows = around if inside == 1 else inside
@@ -130,8 +110,8 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], lanes: int) -
 
 
 @register_strategy(
-    "topk", name=LANES, compute=_compute, applies=_applies,
-    default=_default, space=_space, cost=_cost,
+    "topk", name=LANES, compute=computed_by(_loops), applies=_applies,
+    default=_default, space=_space, cost=cost_by(LANES),
 )  # fmt: skip
 def schedule_top_k(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowsKnobs

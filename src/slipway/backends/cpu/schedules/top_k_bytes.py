@@ -14,24 +14,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.sort_ways import (
     BYTES,
-    costs,
-    extents,
+    RowLoops,
+    computed_by,
+    cost_by,
     is_best,
     key_of,
-    key_type,
 )
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
-from slipway.ir import builder, calls, ops
+from slipway.ir import calls, ops
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
-from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
@@ -55,42 +52,15 @@ def _space(problem: Problem) -> Space:
     return {"share_from": [WORTH_SHARING]}
 
 
-def _cost(problem: Problem, knobs: BytesKnobs) -> float:
-    (data,) = problem.in_types
-    assert isinstance(data, TensorType)
-    rows = prod(data.shape) / data.shape[problem.attrs.axis]
-    return float(rows * costs(problem.attrs, data, problem.target)[BYTES])
-
-
-def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: BytesKnobs) -> list[te.Tensor]:
-    """The loops of the module's text, on memory as it lies."""
-    types = [t for t in problem.out_types if isinstance(t, TensorType)]
-
-    def statements(ins: list[Buffer], outs: list[Buffer]) -> Any:
-        return _Bytes(problem.attrs, ins[0], outs, knobs).statements()
-
-    made = te.extern(
-        [t.shape for t in types], list(inputs), statements, "T_topk", [t.dtype for t in types]
-    )
-    return list(made)
-
-
-class _Bytes:
+class _Bytes(RowLoops):
     """Builds the loops of all rows from their buffers."""
 
     def __init__(
         self, attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: BytesKnobs
     ) -> None:
-        self.rises, self.knobs = attrs.is_ascend, knobs
-        self.around, self.length, self.inside = extents(attrs, shape_of(data))
-        self.count = attrs.k or self.length
-        self.ib = builder.create()
-        self.x = self.ib.buffer_ptr(view(data, (self.around, self.length, self.inside)))
-        self.results = [
-            self.ib.buffer_ptr(view(b, (self.around, self.count, self.inside))) for b in outs
-        ]
-        self.signed = key_type(data.dtype)
-        self.kind = "u" + self.signed
+        super().__init__(attrs, data, outs)
+        self.knobs = knobs
+        self.signed, self.kind = self.kind, f"u{self.kind}"
         self.bytes = dtypes.bits_of(self.kind) // 8
 
     def statements(self) -> Any:
@@ -163,9 +133,13 @@ class _Bytes:
             positions[outer, i, inner] = ops.cast(position, positions.dtype)
 
 
+def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: BytesKnobs) -> Any:
+    return _Bytes(attrs, data, outs, knobs).statements()
+
+
 @register_strategy(
-    "topk", name=BYTES, compute=_compute, applies=partial(is_best, BYTES),
-    default=_default, space=_space, cost=_cost,
+    "topk", name=BYTES, compute=computed_by(_loops), applies=partial(is_best, BYTES),
+    default=_default, space=_space, cost=cost_by(BYTES),
 )  # fmt: skip
 def schedule_bytes(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: BytesKnobs

@@ -15,23 +15,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.sort_ways import (
     RANKS,
-    costs,
-    extents,
+    RowLoops,
+    computed_by,
+    cost_by,
     is_best,
     key_lanes,
     key_of,
-    key_type,
 )
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
-from slipway.ir import builder, ops
+from slipway.ir import ops
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
 from slipway.relay.types import TensorType
 
@@ -60,41 +58,14 @@ def _space(problem: Problem) -> Space:
     return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
 
 
-def _cost(problem: Problem, knobs: RanksKnobs) -> float:
-    (data,) = problem.in_types
-    assert isinstance(data, TensorType)
-    rows = prod(data.shape) / data.shape[problem.attrs.axis]
-    return float(rows * costs(problem.attrs, data, problem.target)[RANKS])
-
-
-def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RanksKnobs) -> list[te.Tensor]:
-    """The loops of the module's text, on memory as it lies."""
-    types = [t for t in problem.out_types if isinstance(t, TensorType)]
-
-    def statements(ins: list[Buffer], outs: list[Buffer]) -> Any:
-        return _Ranks(problem.attrs, ins[0], outs, knobs).statements()
-
-    made = te.extern(
-        [t.shape for t in types], list(inputs), statements, "T_topk", [t.dtype for t in types]
-    )
-    return list(made)
-
-
-class _Ranks:
+class _Ranks(RowLoops):
     """Builds the loops of all rows from their buffers."""
 
     def __init__(
         self, attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RanksKnobs
     ) -> None:
-        self.rises, self.knobs = attrs.is_ascend, knobs
-        self.around, self.length, self.inside = extents(attrs, shape_of(data))
-        self.count = attrs.k or self.length
-        self.ib = builder.create()
-        self.x = self.ib.buffer_ptr(view(data, (self.around, self.length, self.inside)))
-        self.results = [
-            self.ib.buffer_ptr(view(b, (self.around, self.count, self.inside))) for b in outs
-        ]
-        self.kind = key_type(data.dtype)
+        super().__init__(attrs, data, outs)
+        self.knobs = knobs
         self.padded = -(-self.length // knobs.lanes) * knobs.lanes
 
     def statements(self) -> Any:
@@ -191,9 +162,13 @@ class _Ranks:
                 ranks[first + (v * lanes) + lane] = sums[v][lane]
 
 
+def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: RanksKnobs) -> Any:
+    return _Ranks(attrs, data, outs, knobs).statements()
+
+
 @register_strategy(
-    "topk", name=RANKS, compute=_compute, applies=partial(is_best, RANKS),
-    default=_default, space=_space, cost=_cost,
+    "topk", name=RANKS, compute=computed_by(_loops), applies=partial(is_best, RANKS),
+    default=_default, space=_space, cost=cost_by(RANKS),
 )  # fmt: skip
 def schedule_ranks(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RanksKnobs

@@ -16,7 +16,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import SymbolDim, size_of
 from slipway.relay.op_registry import Attrs, OpPattern, register_op
 from slipway.relay.ops.checks import of_elements
-from slipway.relay.ops.image.regions import check_regions
+from slipway.relay.ops.image.regions import MODES, check_regions, region_case
 from slipway.relay.ops.image.sample import working_dtype
 from slipway.relay.ops.tensor.small_types import to_integer
 from slipway.relay.ops.tensor.tensors import te
@@ -239,15 +239,8 @@ def roi_align_adaptive(
     return ADAPTIVE(data, rois, attrs=attrs)
 
 
-def _case(rng: np.random.Generator) -> list[Any]:
-    corners = np.sort(rng.uniform(-3, 14, (3, 2, 2)), axis=1).reshape(3, 4)
-    sample = rng.integers(0, 2, (3, 1))
-    return [
-        rng.standard_normal((2, 3, 6, 7)).astype(np.float32),
-        np.concatenate([sample, corners], 1).astype(np.float32),
-    ]
-
-
-for _mode in ("avg", "max"):
+for _mode in MODES:
     for _aligned in (True, False):
-        ADAPTIVE.sample_case(attrs=RoiAlignAdaptiveAttrs((2, 3), 0.5, _mode, _aligned), make=_case)
+        ADAPTIVE.sample_case(
+            attrs=RoiAlignAdaptiveAttrs((2, 3), 0.5, _mode, _aligned), make=region_case
+        )

@@ -214,7 +214,8 @@ def roi_align(
     return ROI_ALIGN(data, rois, attrs=attrs)
 
 
-def _roi_case(rng: np.random.Generator) -> list[Any]:
+def region_case(rng: np.random.Generator) -> list[Any]:
+    """Return small data, and regions that reach beyond it."""
     corners = np.sort(rng.uniform(-3, 14, (3, 2, 2)), axis=1).reshape(3, 4)
     sample = rng.integers(0, 2, (3, 1))
     return [
@@ -225,7 +226,9 @@ def _roi_case(rng: np.random.Generator) -> list[Any]:
 
 for _mode in MODES:
     for _aligned in (True, False):
-        ROI_ALIGN.sample_case(attrs=RoiAlignAttrs((2, 3), 0.5, 2, _mode, _aligned), make=_roi_case)
+        ROI_ALIGN.sample_case(
+            attrs=RoiAlignAttrs((2, 3), 0.5, 2, _mode, _aligned), make=region_case
+        )
 
 
 @node
