@@ -32,6 +32,7 @@ NOT_DRAWN = {
     "qnn.rsqrt_multiplier": "a step of the integer layer norm, against LiteRT",
     "random.threefry_generate": "takes a key alone: tests/relay/compositions/test_random.py",
     "random.threefry_split": "takes a key alone: tests/relay/compositions/test_random.py",
+    "vision.roi_align_adaptive": "as many samples as values say: tests/frontends/onnx/operators",
     "sized": "brings sizes that values decide: tests/compiler/test_told_sizes.py",
     "qnn.rsqrt_shift": "a step of the integer layer norm, against LiteRT",
 }

@@ -160,14 +160,14 @@ def _suppress(attrs, rows, valid, order):
 
 
 @rule("vision.select_boxes")
-def _select(attrs, boxes, order, scores, most, overlap, minimum):
-    need(all(v.certain for v in (boxes, order, scores, most, overlap, minimum)))
+def _select(attrs, boxes, scores, most, overlap, minimum):
+    need(all(v.certain for v in (boxes, scores, most, overlap, minimum)))
     batch, classes, count = scores.shape
     found = []
     for n, k in np.ndindex(batch, classes):
         chosen = []
-        for rank, box in enumerate(order.exact[n, k]):
-            if len(chosen) >= most.exact or not scores.exact[n, k, rank] > minimum.exact:
+        for box in np.argsort(-scores.exact[n, k], kind="stable"):
+            if len(chosen) >= most.exact or not scores.exact[n, k, box] > minimum.exact:
                 break
             corners, limit = boxes.exact[n], float(overlap.exact)
             if not any(_overlap(corners[box], corners[o], limit) > limit for o in chosen):
@@ -262,12 +262,10 @@ def suppress(d):
 @maker(0.6)
 def select(d):
     batch, classes, count = d.int(1, 2), d.int(1, 3), d.int(1, 16)
-    scores = -np.sort(-d.rng.uniform(0, 1, (batch, classes, count)), axis=-1)
-    order = d.rng.permuted(np.tile(np.arange(count), (batch, classes, 1)), axis=2)
+    scores = d.rng.uniform(0, 1, (batch, classes, count)).astype("float32")
     arrays = [
-        _boxes(d, (batch, count)).astype("float32"), order.astype("int64"),
-        scores.astype("float32"), np.array(d.int(0, count), "int64"),
+        _boxes(d, (batch, count)).astype("float32"), scores, np.array(d.int(0, count), "int64"),
         np.array(d.pick([0.217, 0.5, 0.713]), "float32"), np.array(d.pick([0.0, 0.4]), "float32"),
     ]  # fmt: skip
-    limit = d.pick([0, int(arrays[3]) or 1])
+    limit = d.pick([0, int(arrays[2]) or 1])
     return d.call("vision.select_boxes", *(_input(d, a) for a in arrays), limit=limit)
