@@ -19,8 +19,9 @@ from slipway.toolchain import zig
 
 FOLDER = HEADERS.parent
 WITH_METAL = """
-from slipway.toolchain import native
-native._OPTIMISE = ("-O0", "-DSLW_HAS_METAL", *native._C11)
+from slipway.toolchain import native, runtime_library
+native.OPTIMISE = ("-O0", "-DSLW_HAS_METAL", *runtime_library._C11)
+runtime_library.OPTIMISE = native.OPTIMISE
 import ctypes
 metal = ctypes.CDLL("libMetal.dylib")
 """

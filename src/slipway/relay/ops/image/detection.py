@@ -136,10 +136,12 @@ class _Selection:
         self.left = ib.allocate("int32", (1,), "left", scope="local")
         self.other = ib.allocate("int32", (1,), "other", scope="local")
         # What is above the least score, and the low corner, the high one and the area of each
-        # selected box of a class.
-        values = ib.allocate("float32", (self.total,), "values")
-        positions = ib.allocate("int32", (self.total,), "positions")
-        slots = self.total + (_TOGETHER - 1)
+        # selected box of a class: for as many as there may be, so that memory can be planned.
+        bound = total.high if isinstance(total, SymbolDim) else None
+        most = self.total if bound is None else bound
+        values = ib.allocate("float32", (most,), "values")
+        positions = ib.allocate("int32", (most,), "positions")
+        slots = most + (_TOGETHER - 1)
         self.chosen = [ib.allocate("float32", (slots,), f"chosen{n}") for n in range(5)]
         self.hits = ib.allocate("int32", (_TOGETHER,), "hits", scope="local")
         self.heap = _Scores(ib, True, values, positions, lambda index: (index,))
