@@ -188,6 +188,19 @@ def test_a_file_that_was_closed_opens_again(tmp_path):
         np.testing.assert_array_equal(value, want[name])
 
 
+def test_the_executor_of_a_file_holds_what_the_last_call_gave(tmp_path):
+    given, others = inputs("float32"), inputs("float32")
+    model().save(tmp_path / "m.tar")
+    loaded = tvm.load(tmp_path / "m.tar")
+    loaded(*others)
+    result = loaded(*given)
+    np.testing.assert_array_equal(loaded.executor.get_output(0).numpy(), result)
+    np.testing.assert_array_equal(loaded.executor.get_input("x").numpy(), given[0])
+    np.testing.assert_array_equal(loaded(*others), others[0] + others[1])
+    fresh = tvm.load(tmp_path / "m.tar")
+    assert fresh.executor.get_output(0).shape == (3, 5)  # nothing has been run
+
+
 def test_an_executor_and_the_short_way_of_a_file(tmp_path):
     """Parameters that were set in the executor are those of later calls."""
     m = tvm.load(saved(dense(), tmp_path))

@@ -38,6 +38,12 @@ class DirectCalls:
     ) -> None:
         self._run, self._names, self._inputs, self._outputs = run, names, inputs, outputs
         self._wanted = [(view.shape, view.dtype) for view in inputs]
+        self._has_run = False
+
+    def last_inputs(self) -> dict[str, Array]:
+        """Return copies of what the last call was given; nothing before the first one."""
+        pairs = zip(self._names, self._inputs, strict=True)
+        return {name: view.copy() for name, view in pairs} if self._has_run else {}
 
     def run(self, given: Sequence[object], named: Mapping[str, object]) -> list[Array] | None:
         """Return copies of the outputs; None where something has to be asked first."""
@@ -56,7 +62,10 @@ class DirectCalls:
             arrays.append(value)
         for view, array in zip(self._inputs, arrays, strict=True):
             np.copyto(view, array)
-        return [view.copy() for view in self._outputs] if self._run() else None
+        if not self._run():
+            return None
+        self._has_run = True
+        return [view.copy() for view in self._outputs]
 
 
 def plain_calls(

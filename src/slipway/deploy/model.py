@@ -93,7 +93,7 @@ class Model:
 
     @property
     def executor(self) -> GraphModule:
-        """The graph executor that runs, made at the first use.
+        """The graph executor that runs, made at the first use; it holds what the last call gave.
 
         Raises ArtifactError for a model of another processor than this machine's.
         """
@@ -107,8 +107,11 @@ class Model:
             else:
                 from slipway.deploy.local import executor_of
 
+                given = {} if self._direct is None else self._direct.last_inputs()
                 self._direct = None  # the parameters of an executor without tvm-ffi
                 self._executor = executor_of(self._loaded(), self._devices.each)
+                if given:
+                    self._executor.run(**given)
                 self._direct = direct_calls(self._executor, self.inputs, self.outputs)
         return self._executor
 
