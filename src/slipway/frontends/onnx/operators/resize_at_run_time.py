@@ -68,6 +68,9 @@ def resized_at_run_time(node: NodeView, wanted: Shape) -> Any:
             beyond = outside if beyond is None else relay.logical_or(beyond, outside)
             at = relay.clip(at, 0.0, float(extent - 1))
         if mode == "nearest":
+            # A factor is a float32: where the number that it was written as has a coordinate on an
+            # element, its own lies beside it by less than a float32 tells.
+            at = relay.cast(relay.cast(at, "float32"), WIDE)
             how = "floor" if old else node.attr("nearest_mode", "round_prefer_floor")
             position = relay.clip(_rounded(at, how), 0.0, float(extent - 1))
             x = relay.take(x, relay.cast(position, "int32"), axis)
