@@ -1,6 +1,7 @@
 """``relay.vision``: detection operators under their classic names."""
 
 from slipway.relay.ops.image.detection import all_class_non_max_suppression
+from slipway.relay.ops.image.region_samples import roi_align_adaptive
 from slipway.relay.ops.image.regions import roi_align
 from slipway.relay.ops.vision.counts import get_valid_counts, roi_pool, yolo_reorg
 from slipway.relay.ops.vision.multibox import multibox_prior, multibox_transform_loc
@@ -15,6 +16,7 @@ __all__ = [
     "non_max_suppression",
     "proposal",
     "roi_align",
+    "roi_align_adaptive",
     "roi_pool",
     "yolo_reorg",
 ]

@@ -73,8 +73,8 @@ def check_regions(attrs: Any, data: TensorType, rois: TensorType) -> TensorType:
         raise BadArgument("rois", f"must be (regions, 5), got {rois}")
     if attrs.mode not in MODES:
         raise BadArgument("mode", f"is {attrs.mode!r}; use 'avg' or 'max'")
-    if min(attrs.pooled_size) < 1:
-        raise BadArgument("pooled_size", f"is {attrs.pooled_size}; a region has a bin at least")
+    if len(attrs.pooled_size) != 2 or min(attrs.pooled_size) < 1:
+        raise BadArgument("pooled_size", f"is {attrs.pooled_size}; it is the bins along y and x")
     return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
 
 
