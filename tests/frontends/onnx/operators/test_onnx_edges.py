@@ -89,3 +89,28 @@ def test_a_region_has_as_many_samples_as_elements_where_no_number_is_said(mode, 
         output_height=2, output_width=3, spatial_scale=0.5,
     )  # fmt: skip
     check(node, weights, opset)
+
+
+@pytest.mark.parametrize(
+    ("shape", "scales", "nearest", "coordinates"),
+    [
+        ((11, 18), (0.9, 0.7), "round_prefer_floor", "half_pixel"),
+        ((17, 16), (1.8, 2.6), "ceil", "pytorch_half_pixel"),
+        ((5, 17), (1.0, 2.8), "round_prefer_floor", "asymmetric"),
+        ((13, 13), (1.9, 2.2), "floor", "half_pixel"),
+        ((10, 8), (1.4, 2.8), "ceil", "half_pixel"),
+    ],
+)
+def test_a_coordinate_on_an_element_falls_where_float32_puts_it(
+    shape, scales, nearest, coordinates
+):
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode=nearest,
+        coordinate_transformation_mode=coordinates,
+    )  # fmt: skip
+    data = np.random.default_rng(7).standard_normal((1, 2, *shape)).astype(np.float32)
+    proto = model(
+        [node], {"x": ("float32", data.shape)}, ["y"], {"s": np.float32([1, 1, *scales])}, 17
+    )
+    (want,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": data})
+    np.testing.assert_array_equal(interpret(relay.frontend.from_onnx(proto)[0], x=data), want)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.resize_matrix import antialiased, cropped
 from slipway.relay.dims import is_open, scaled
+from slipway.relay.op_registry import const
 from slipway.relay.ops.image.resize import ResizeAttrs
 
 METHODS = {
@@ -39,6 +41,46 @@ def _decimal(factor: float) -> float:
     and exact arithmetic with the float32 next to 0.6 the one before.
     """
     return float(str(np.float32(factor)))
+
+
+def _in_float32(how: str, rounding: str, factor: float, extent: Any, out: Any) -> float | None:
+    """Return a factor with which exact arithmetic finds the elements that float32 finds.
+
+    A coordinate on an element, or halfway between two, may fall to either side of it there.  None
+    where no factor does so for all of an axis.
+    """
+    if factor == 1 or is_open(extent) or is_open(out) or how not in _IN_FLOAT32:
+        return factor
+    take_table(out)
+    wanted = _nearest(how, rounding, np.float32(factor), extent, out)
+    for step in (0.0, 3e-8, -3e-8, 1e-7, -1e-7):
+        tried = np.float64(factor) * (1 + step)
+        if np.array_equal(_nearest(how, rounding, tried, extent, out), wanted):
+            return float(tried)
+    return None
+
+
+_IN_FLOAT32 = ("asymmetric", "half_pixel", "pytorch_half_pixel")
+
+
+def _nearest(how: str, rounding: str, factor: Any, extent: int, out: int) -> Any:
+    """Return the elements that are nearest, by arithmetic of the factor's type."""
+    number = type(factor)
+    at, half = np.arange(out, dtype=number), number(0.5)
+    if how == "asymmetric":
+        x = at / factor
+    elif how == "pytorch_half_pixel" and factor * number(extent) <= 1:
+        x = np.zeros(out, number)
+    else:
+        x = (at + half) / factor - half
+    low = np.floor(x)  # and what lies above it is exact, where a sum would be rounded
+    found = {
+        "round_prefer_floor": low + (x - low > half),
+        "round_prefer_ceil": low + (x - low >= half),
+        "floor": low,
+        "ceil": np.ceil(x),
+    }
+    return found[rounding].clip(0, extent - 1) if rounding in found else x
 
 
 @converter("Resize")
@@ -77,6 +119,14 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         METHODS[mode], coordinates, node.attr("nearest_mode", "round_prefer_floor"),
         node.attr("cubic_coeff_a", -0.75), bool(node.attr("exclude_outside", 0)),
     )  # fmt: skip
+    x = node.input(0)
+    if mode == "nearest" and node.has(2) and not crop:
+        for axis, (factor, extent, out) in enumerate(zip(scales, shape, size, strict=True)):
+            found = _in_float32(coordinates, arguments[2], factor, extent, out)
+            scales[axis] = 1.0 if found is None else found
+            if found is None:
+                read = _nearest(coordinates, arguments[2], np.float32(factor), extent, out)
+                x = relay.take(x, const(read.astype("int32")), axis)
     attrs = ResizeAttrs(tuple(size), tuple(scales), *arguments)
     if crop:
         if any(map(is_open, (*shape, *size))):
@@ -86,7 +136,7 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         if any(map(is_open, (*shape, *size))):
             raise node.unsupported("antialias with open sizes, whose filters are constants")
         return antialiased(attrs, node.input(0))
-    return relay.image.resize(node.input(0), size, scales, *arguments)
+    return relay.image.resize(x, size, scales, *arguments)
 
 
 def _before_rounding_was_named(x: Any, size: list[int], factors: list[float], method: str) -> Any:
