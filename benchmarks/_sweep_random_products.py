@@ -94,24 +94,24 @@ def matmul(r):
         batch = [r.choice((1, 2, 3, 4, 7, 12)) for _ in range(r.choice((0, 1, 2, 2)))]
         other = [b if r.random() < 0.6 else 1 for b in batch]
         other = other[r.choice((0, 0, 1)) :]
-        turned = (r.random() < 0.3, r.random() < 0.4)
+        transposed = (r.random() < 0.3, r.random() < 0.4)
         values = {"left": batch, "right": other, "m": rows, "k": depth, "n": units}
-        return values | {"turned": turned}, prod(batch) * rows * depth * units
+        return values | {"transposed": transposed}, prod(batch) * rows * depth * units
 
     v = sized(r, draw)
 
     def build(g):
-        def side(lead, rows, columns, turned):
-            if not turned:
+        def side(lead, rows, columns, transposed):
+            if not transposed:
                 return g.input(*lead, rows, columns)
             last = len(lead)
             order = [*range(last), last + 1, last]
             return g("Transpose", g.input(*lead, columns, rows), perm=order)
 
-        left = side(v["left"], v["m"], v["k"], v["turned"][0])
-        return g("MatMul", left, side(v["right"], v["k"], v["n"], v["turned"][1]))
+        left = side(v["left"], v["m"], v["k"], v["transposed"][0])
+        return g("MatMul", left, side(v["right"], v["k"], v["n"], v["transposed"][1]))
 
-    v["turned"] = tuple(map(int, v["turned"]))
+    v["transposed"] = tuple(map(int, v["transposed"]))
     return label("matmul", **v), build
 
 

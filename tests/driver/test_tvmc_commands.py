@@ -121,6 +121,20 @@ def test_options_of_a_file_hold_where_the_line_does_not_give_them(folder, compil
     assert compiled["print_pass_times"]
 
 
+def test_options_that_have_a_name(folder, compiled, monkeypatch):
+    """Those of a folder of one's own come first; without a file there is no name."""
+    assert main(["compile", "--config", "default", *SHAPES, "model.onnx"]) == 0
+    assert compiled["target"] == "llvm"
+    (folder / "own" / "lab").mkdir(parents=True)
+    (folder / "own" / "lab" / "default.json").write_text('{"targets": [{"kind": "c"}]}')
+    monkeypatch.setenv("TVM_CONFIGS_JSON_DIR", str(folder / "own"))
+    assert main(["compile", "--config=default.json", *SHAPES, "model.onnx"]) == 0
+    assert compiled["target"] == "c"
+    monkeypatch.setenv("TVM_CONFIGS_JSON_DIR", str(folder / "nowhere"))
+    assert main(["compile", "--config", "default", *SHAPES, "model.onnx"]) == 0
+    assert compiled["target"] == "llvm"
+
+
 def test_layouts_precision_and_times_of_passes_reach_the_compiler(folder, capsys):
     line = ["compile", "--target=llvm", *SHAPES, "--desired-layout", "NHWC:HWIO",
             "--desired-layout-ops", "nn.conv2d", "--mixed-precision", "--print-pass-times",

@@ -30,8 +30,19 @@ __all__ = [
 ]  # fmt: skip
 
 
+class _Initialized:
+    """Calls a function of the script's when it is made."""
+
+    initializer: Callable[[], object] | None
+
+    def __post_init__(self) -> None:
+        """Call the initializer."""
+        if self.initializer is not None:
+            self.initializer()
+
+
 @dataclass(frozen=True)
-class LocalRunner(Runner):
+class LocalRunner(_Initialized, Runner):
     """Measures on this machine, in a process that a candidate may crash.
 
     `initializer` is called once, here, and may register functions; `cooldown_sec` and
@@ -43,11 +54,6 @@ class LocalRunner(Runner):
     cooldown_sec: float = 0.0
     alloc_repeat: int = 1
     initializer: Callable[[], object] | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        """Call the initializer."""
-        if self.initializer is not None:
-            self.initializer()
 
     def _here(self) -> _Here:
         return _Here(self.timeout_sec, self.is_cold)
@@ -76,7 +82,7 @@ class LocalRunner(Runner):
 
 
 @dataclass(frozen=True)
-class RPCRunner(Runner):
+class RPCRunner(_Initialized, Runner):
     """Measures on devices that a tracker hands out: `max_workers` at once, None: all free ones.
 
     `initializer` is called once, here; `cooldown_sec` and `alloc_repeat` are kept for scripts.
@@ -88,11 +94,6 @@ class RPCRunner(Runner):
     cooldown_sec: float = 0.0
     alloc_repeat: int = 1
     initializer: Callable[[], object] | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        """Call the initializer."""
-        if self.initializer is not None:
-            self.initializer()
 
     def _tracker(self) -> TrackerRunner:
         config = self.rpc_config.checked()
