@@ -15,6 +15,7 @@ from slipway.deploy.progress import step
 from slipway.deploy.tensors import as_array
 from slipway.dtypes import canonical
 from slipway.errors import ModelError, OpenShapeError, TargetError, did_you_mean
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr, Function
 from slipway.target import Target
@@ -134,7 +135,7 @@ def _read(
         return model, {}
     if isinstance(model, Expr):
         return IRModule.from_expr(model), {}
-    sizes = {key: tuple(value) for key, value in shapes.items()} if shapes else None
+    sizes = told_shapes(shapes, {name: name for name in dims or ()}) or None
     try:
         if isinstance(model, str | Path):
             path = Path(model)
