@@ -57,7 +57,7 @@ def client_context(tls: TLSOption) -> ssl.SSLContext | None:
         return tls
     if tls is False:
         return None
-    if tls is True or tls == SYSTEM:
+    if tls is True or (isinstance(tls, str) and tls == SYSTEM):
         return ssl.create_default_context()
     if not isinstance(tls, str | os.PathLike):
         raise ArgumentTypeError(
