@@ -114,6 +114,8 @@ def make(code: str, bits: int, lanes: int = 1) -> str:
 def canonical(dtype: DTypeLike) -> str:
     """Return the dtype string of a string, a NumPy dtype or scalar type, or a tvm_ffi dtype."""
     text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
+    if not isinstance(text, str):
+        text = repr(dtype)
     if isinstance(dtype, type):
         text = {"float": "float32", "int": "int32", "bool": "bool"}.get(
             dtype.__name__, dtype.__name__.rstrip("_")

@@ -236,7 +236,8 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     """Return " Did you mean 'a' or 'b'?" for the nearest known words, or an empty string."""
     import difflib
 
-    matches = difflib.get_close_matches(word, list(known), n=limit, cutoff=0.6)
+    names = [name for name in known if isinstance(name, str)]
+    matches = difflib.get_close_matches(str(word), names, n=limit, cutoff=0.6)
     if not matches:
         return ""
     return " Did you mean " + " or ".join(repr(n) for n in matches) + "?"

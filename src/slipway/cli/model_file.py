@@ -270,21 +270,18 @@ def parse_states(texts: Sequence[str] | None) -> dict[str, str | int]:
 
 def _dimension(text: str, own_name: str) -> Any:
     """Return a dimension as `parse_shapes` reads it, of `own_name` where it has a range alone."""
-    from slipway.relay.dims import ANY, Dim
+    from slipway.frontends.told_shapes import read_size
 
-    if text == "?":
-        return ANY
-    if text.isdecimal():
-        return int(text)
-    found = _RANGE.fullmatch(text)
-    if found is None:
+    try:
+        if not text[:1].isdecimal() and text != "?" and ".." not in text:
+            raise ModelError("a name alone has no range, which a library needs")
+        return read_size(text, own_name, "")
+    except ModelError:
         raise OptionError(
             f"--input-shapes: cannot read the size {text!r}; write a number, ? for an open one, "
             "1..8 for one with a range, n=1..8 for one that several axes have: --input-shapes "
             '"image:[1,3,224,224] mask:[n=1..8]"'
-        )
-    name = found["name"] or re.sub(r"\W", "_", own_name)
-    return Dim(name, int(found["low"]), int(found["high"]))
+        ) from None
 
 
 _RANGE = re.compile(r"(?:(?P<name>[^\W\d]\w*)=)?(?P<low>\d+)\.\.(?P<high>\d+)")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.arguments import table_of
 from slipway.compiler.by_values import MAX_SIZES, Stages, can_be_staged
 from slipway.compiler.driver import build as build_kernel
 from slipway.compiler.operator_module import OperatorModule
@@ -81,7 +82,7 @@ class RelayExecutor:
         params: Mapping[str, Any] | None,
     ) -> None:
         self.kind, self.mod, self.device, self.target = kind, mod, device, target
-        self.params = dict(params or {})
+        self.params = dict(table_of(params, "params", "{'weight': array}"))
 
     def evaluate(
         self, expr: Expr | GlobalVar | None = None, binds: Mapping[Any, Any] | None = None
@@ -307,7 +308,7 @@ def create_executor(
     Raises TargetError for an unknown kind.
     """
     device = ctx if device is None else device
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise TargetError(
             f"there is no executor {kind!r}; use one of {', '.join(KINDS)}."
             f"{did_you_mean(kind, KINDS)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from slipway.arguments import table_of
 from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
 from slipway.compiler.graph import build_graph, one_line, plan_storage
@@ -59,6 +60,8 @@ def build(
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
     kernel names the kernel.  InternalError is a defect of the compiler.
     """
+    params = table_of(params, "params", "{'weight': array}")
+    state = table_of(state, "state", "{'past': 'present'}")
     target = without_accelerators(target)
     several = several_targets(target, target_host)
     chosen = several[1] if several else compile_target(target, target_host)

@@ -120,8 +120,8 @@ class _Binder:
         count = len(self.graph.outputs)
         if isinstance(output, str) and output in names:
             return names.index(output)
-        if not isinstance(output, str) and 0 <= int(output) < count:
-            return int(output)
+        if isinstance(output, int) and 0 <= output < count:
+            return output
         known = ", ".join(map(repr, names)) if names else f"the numbers 0 to {count - 1}"
         raise LoweringError(
             f"state: {name!r} is to hold the output {output!r}, which the model lacks; its outputs "

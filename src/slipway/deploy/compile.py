@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway import relay
+from slipway.arguments import table_of
 from slipway.compiler.relay_build import build
 from slipway.compiler.states import State
 from slipway.deploy.model import Model
@@ -14,7 +15,8 @@ from slipway.deploy.model_file import format_of, read_model_file, rounding_for
 from slipway.deploy.progress import step
 from slipway.deploy.tensors import as_array
 from slipway.dtypes import canonical
-from slipway.errors import ModelError, OpenShapeError, TargetError, did_you_mean
+from slipway.errors import ArgumentTypeError, ModelError, OpenShapeError, TargetError, did_you_mean
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr, Function
 from slipway.target import Target
@@ -86,6 +88,12 @@ def compile(
             f"{chosen} has no operating system, so there is nothing to call: "
             "`slipway micro create` makes a firmware project of a model for such a board"
         )
+    if name is not None and not isinstance(name, str):
+        raise ArgumentTypeError(f"name is {name!r}; write a word, or leave it out")
+    state = table_of(state, "state", "{'past': 'present'}")
+    dims = table_of(dims, "dims", "{'batch': (1, 8)}")
+    params = table_of(params, "params", "{'weight': array}")
+    constants = table_of(constants, "constants", "{'rate': 16000}")
     own_name = name or _name_of(model)
     with step(f"Reading {own_name}", quiet):
         module, values = _read(model, chosen, shapes, example, constants, dims, signature)
@@ -134,7 +142,7 @@ def _read(
         return model, {}
     if isinstance(model, Expr):
         return IRModule.from_expr(model), {}
-    sizes = {key: tuple(value) for key, value in shapes.items()} if shapes else None
+    sizes = told_shapes(shapes, {name: name for name in dims or ()}) or None
     try:
         if isinstance(model, str | Path):
             path = Path(model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from slipway.arguments import path_of
 from slipway.deploy.model import Model
 from slipway.errors import ArtifactError
 
@@ -17,7 +18,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     One for another processor can be read and carried with `Model.on`; calling it here is an
     ArtifactError.  Raises FileNotFoundError, or ArtifactError for a damaged file.
     """
-    file = Path(path)
+    file = path_of(path, "the model to load", "model.tar")
     if not file.is_file():
         raise FileNotFoundError(
             f"there is no file {file} (the current folder is {Path.cwd()}). Write it with "

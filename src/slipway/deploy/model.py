@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.arguments import file_to_write, number_of, table_of
 from slipway.deploy.direct import DirectCalls, direct_calls, plain_calls
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import (
@@ -170,7 +171,7 @@ class Model:
 
     def run(self, inputs: Mapping[str, Any]) -> Outputs:
         """Return all outputs by name for inputs by name."""
-        arrays = named_inputs(self.inputs, (), inputs)
+        arrays = named_inputs(self.inputs, (), table_of(inputs, "inputs", "{'x': array}"))
         count = batches_in(self.inputs, self.outputs, arrays)
         check_sizes(self.inputs, arrays)
         if count == 1:
@@ -279,6 +280,8 @@ class Model:
         """
         from slipway.deploy.agreement import TOLERANCE, agreement_of
 
+        limit = TOLERANCE if tolerance is None else number_of(tolerance, "tolerance")
+        seed = number_of(seed, "seed", whole=True)
         given = self._source if reference is None else reference
         if given is None:
             raise ExecutionError(
@@ -301,7 +304,7 @@ class Model:
             self._run_once(arrays),
             dict(zip(names, wanted, strict=True)),
             name,
-            TOLERANCE if tolerance is None else tolerance,
+            limit,
         )
 
     def report(self, path: str | os.PathLike[str], *, numbers: bool = True, **inputs: Any) -> Path:
@@ -321,8 +324,7 @@ class Model:
                 "loaded does not hold; call slipway.compile(...).report(...), or `slipway report` "
                 "with the model file"
             )
-        page = Path(path)
-        page.absolute().parent.stat()  # before all the work
+        page = file_to_write(path, "the report", "report.html")  # before all the work
         others = random_inputs(self.inputs, seed=0)
         arrays = named_inputs(self.inputs, (), inputs, others, ("path", "numbers"))
         found = make_report(
@@ -344,7 +346,7 @@ class Model:
         """Write the model as a ``.tar``, or after a compilation a ``.so``, ``.o`` or ``.a`` too."""
         from slipway.toolchain import native
 
-        target = Path(path)
+        target = file_to_write(path, "the file to save", "model.tar")
         if target.suffix == self.artifact.suffix:
             native.atomically(target, lambda made: made.write_bytes(self.artifact.read_bytes()))
         elif self.library is not None:

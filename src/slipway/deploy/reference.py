@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,18 +27,34 @@ def reference_of(
         return _of_file(Path(given), constants, signature)
     if hasattr(given, "SerializeToString"):
         return _of_onnx(given, constants)
-    if hasattr(given, "state_dict") or hasattr(given, "module"):
+    if hasattr(given, "state_dict") or (hasattr(given, "module") and not inspect.ismodule(given)):
         return _of_torch(given)
     if callable(given):
-        return getattr(given, "__name__", "the reference"), lambda arrays: results_of(
-            given(*arrays.values())
-        )
+        return _of_function(given)
     if isinstance(given, Mapping):
         return "the given outputs", lambda arrays: list(given.values())
     raise ExecutionError(
         f"{type(given).__name__} is no kind of reference; give a model file, a PyTorch module, a "
         "function of the inputs, or the outputs themselves as a dictionary"
     )
+
+
+def _of_function(function: Any) -> Reference:
+    name = getattr(function, "__name__", "the reference")
+
+    def run(arrays: Mapping[str, Array]) -> list[Array]:
+        try:
+            inspect.signature(function).bind(*arrays.values())
+        except TypeError as error:
+            raise ExecutionError(
+                f"the reference {name} does not take the model's {len(arrays)} inputs by position, "
+                f"{', '.join(arrays)}: {error}"
+            ) from None
+        except ValueError:
+            pass  # a function that does not say what it takes
+        return results_of(function(*arrays.values()))
+
+    return name, run
 
 
 def results_of(found: Any) -> list[Array]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.arguments import array_of
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.runtime.ndarray import array_of_tensor
 
@@ -155,7 +156,8 @@ def named_inputs(
         if spec.labels:
             value = _told_by_texts(spec, value)
         if isinstance(value, list | tuple | int | float | bool):
-            arrays[spec.name] = np.asarray(value, spec.dtype if spec.dtype != "bfloat16" else None)
+            dtype = spec.dtype if spec.dtype != "bfloat16" else None
+            arrays[spec.name] = array_of(spec.name, value, dtype)
         else:
             arrays[spec.name] = as_array(value)
         if arrays[spec.name].dtype.kind not in "biufV":

@@ -22,6 +22,8 @@ def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
         result = product_of(one, two, out_dtype)
         axes = ([-2] if len(left) == 1 else []) + ([-1] if len(right) == 1 else [])
         return relay.squeeze(result, axes)
+    if _is_uncounted(left, right):
+        return _unnamed(a, b, out_dtype)
     if len(right) == 2:
         # nn.dense takes (units, depth); transposing a constant costs nothing at run time.
         flat = a if len(left) == 2 else relay.reshape(a, (-1, left[-1]))
@@ -42,6 +44,22 @@ def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
     )
     out = (*batch, left[-2], right[-1])
     return result if result.tensor_type.shape == out else relay.reshape(result, out)
+
+
+def _is_uncounted(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
+    """Return whether a reshape would have several sizes that are open without a name."""
+    if len(left) == len(right) == 3 or max(len(left), len(right)) < 3:
+        return False  # no reshape is needed
+    if len(right) == 2:
+        return left[-1] is ANY or (*left[:-1], right[-1]).count(ANY) > 1
+    return any(shape.count(ANY) > 1 for shape in (left, right, (*left[:-1], right[-1])))
+
+
+def _unnamed(a: Expr, b: Expr, out_dtype: str) -> Any:
+    """Return the product where sizes are open without a name, which no reshape can count."""
+    if out_dtype:
+        a, b = relay.cast(a, out_dtype), relay.cast(b, out_dtype)
+    return relay.einsum((a, b), "...ij,...jk->...ik")
 
 
 def element_count(shape: tuple[int, ...]) -> int:

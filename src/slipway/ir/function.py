@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from slipway.errors import LoweringError
+from slipway.errors import ArgumentTypeError, LoweringError
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
 from slipway.ir.node import NODE_CLASSES, WALKED, WRITERS, Node, node
@@ -284,8 +284,12 @@ class IRModule(Node):
         name = "main"
         if isinstance(expr, BaseFunc):
             name = str(expr.attr("global_symbol", "main"))
-        else:
+        elif isinstance(expr, Node) and hasattr(expr, "as_function"):
             expr = expr.as_function()
+        else:
+            raise ArgumentTypeError(
+                f"a module is made of a relay expression or of a function, not of {expr!r:.80}"
+            )
         others = tuple((_function_name(key), f) for key, f in (functions or {}).items())
         return IRModule(((name, expr), *others))
 

@@ -55,6 +55,8 @@ _BINDERS = {
     ("relay.Function", "params"): _Binds.ALL,
     ("relay.Let", "var"): _Binds.ALL,
 }
+# Pairs of a name and a value, whose order says nothing.
+_TABLES = {("Block", "annotations"), ("IRModule", "functions"), ("relay.Function", "attrs")}
 _OF_BUFFER = ("data", "strides", "elem_offset")
 _Pair = tuple[Any, Any, _Binds]
 
@@ -232,15 +234,23 @@ def _field(node: Node, name: str, named: bool = False) -> Any:
     """Return a field of a node, what is a mapping in one order; see `_Digest` for `named`."""
     value: Any = getattr(node, name)
     field = (node.KIND, name)
+    if field == ("GlobalVar", "function_type") and not named:
+        return None  # what its function says
     if field == ("PrimFunc", "attrs"):
         kept = (pair for pair in value if named or pair[0] != "global_symbol")
         return tuple(sorted(kept, key=lambda pair: str(pair[0])))
     if field == ("PrimFunc", "buffer_map"):
         order = {id(param): number for number, param in enumerate(node.params)}  # type: ignore[attr-defined]
         return tuple(sorted(value, key=lambda pair: order.get(id(pair[0]), len(order))))
-    if field == ("Block", "annotations"):
-        return tuple(sorted(value, key=lambda pair: str(pair[0])))
+    if field in _TABLES:
+        pairs = sorted(value, key=lambda pair: str(pair[0]))
+        return tuple((key, _plain(held)) for key, held in pairs)
     return value
+
+
+def _plain(value: Any) -> Any:
+    """Return what an IntImm or StringImm that stands as an attribute says."""
+    return value.value if getattr(value, "KIND", "") in ("IntImm", "StringImm") else value
 
 
 def _inside(value: Any) -> list[Any]:

@@ -13,12 +13,13 @@ are added, say, must have equal sizes when the model runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
 from typing import Any
 
+from slipway.arguments import table_of
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
 from slipway.ir.node import Node
@@ -231,7 +232,7 @@ def fix_shapes(function: Function, shapes: Mapping[str, Sequence[int]]) -> Funct
     named = {p.name: p for p in function.params}
     table: dict[Var, Expr] = {}
     sizes: dict[Any, int] = {}  # of the dimensions that have names
-    for name, shape in shapes.items():
+    for name, shape in table_of(shapes, "the shapes of inputs", "{'x': (1, 3)}").items():
         param = named.get(name)
         if param is None:
             raise TypeInferenceError(
@@ -240,6 +241,8 @@ def fix_shapes(function: Function, shapes: Mapping[str, Sequence[int]]) -> Funct
         old = param.checked_type
         if not isinstance(old, TensorType):
             raise TypeInferenceError(f"the input {name!r} is {old}, which has no shape")
+        if not isinstance(shape, Iterable) or isinstance(shape, str):
+            raise TypeInferenceError(f"the shape of {name!r} is {shape!r}; write a tuple of sizes")
         new = TensorType(tuple(shape), old.dtype)
         fits = len(new.shape) == len(old.shape) and all(
             is_open(d) or d == n for d, n in zip(old.shape, new.shape, strict=True)

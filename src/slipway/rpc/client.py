@@ -370,7 +370,7 @@ def connect(
     is_unix = url.startswith("unix:")
     if port is None and not is_unix:
         raise RPCError(f"connect({url!r}) needs a port.")
-    port = port or 0
+    port = 0 if port is None else port
     if timeout is not None:
         timeout = checks.seconds(timeout, "timeout")
     peer = url if is_unix else f"{url}:{port}"

@@ -194,8 +194,14 @@ class Device(DeviceProperties):
     def __init__(self, device_type: int | str, device_id: int = 0) -> None:
         if isinstance(device_type, str):
             device_type = _type_number(device_type)
-        self.device_type = int(device_type)
-        self.device_id = int(device_id)
+        try:
+            numbers = int(device_type.__index__()), int(device_id.__index__())
+        except (AttributeError, TypeError):
+            raise ArgumentTypeError(
+                f"a device is a kind and a number, device('cuda', 0), not {device_type!r} and "
+                f"{device_id!r}"
+            ) from None
+        self.device_type, self.device_id = numbers
 
     @property
     def type_name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from slipway.arguments import path_of
 from slipway.errors import ArtifactError
 from slipway.runtime.arrays.array_file import contents_of
 from slipway.runtime.artifact import (
@@ -30,7 +31,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     makes a graph executor.  Raises FileNotFoundError, or ArtifactError when the file is damaged, of
     another version, or for another processor; none of its code has run then.
     """
-    file = Path(path)
+    file = path_of(path, "the module to load", "model.tar")
     try:
         data = contents_of(file)
         if not is_archive(data, file.name):

@@ -170,9 +170,13 @@ class Module(FunctionTable):
         replace the linker: a compiler's path, or a function ``f(output, objects, options=None)``.
         A ``.wasm`` of a model may leave its parameters to `params_file`, which a page loads apart.
         """
+        from slipway.arguments import path_of  # nothing that only runs exports
+
+        path = path_of(file_name, "the library to write", "model.tar")
         if params_file is not None:
-            return self._export_apart(Path(file_name), Path(params_file), fcompile or cc, options)
-        return self._export(Path(file_name), fcompile or cc, options)
+            apart = path_of(params_file, "params_file", "model.params")
+            return self._export_apart(path, apart, fcompile or cc, options)
+        return self._export(path, fcompile or cc, options)
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write the module to `path`.  Raises ExecutionError for a kind that cannot be written."""

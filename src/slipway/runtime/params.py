@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ArtifactError
+from slipway.arguments import table_of
+from slipway.errors import ArgumentTypeError, ArtifactError
 from slipway.runtime.ndarray import (
     PACKED,
     NDArray,
@@ -42,6 +43,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
 
 def param_pieces(params: Mapping[str, Any]) -> list[Any]:
     """Return what `save_param_dict` joins: the arrays are read where they lie."""
+    params = table_of(params, "params", "{'weight': array}")
     head = bytearray(struct.pack("<QQQ", _LIST_MAGIC, 0, len(params)))
     for name in params:
         encoded = name.encode()
@@ -77,6 +79,10 @@ class _Reader:
     """Takes fields off the front of the bytes; ArtifactError when they end too soon."""
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ArgumentTypeError(
+                f"parameters are read from the bytes of save_param_dict, not from {data!r:.80}"
+            )
         self._data = memoryview(data).cast("B")
         self._at = 0
 

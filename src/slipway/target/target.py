@@ -92,7 +92,7 @@ class Target(TargetForms):
         inner_host = options.pop("host", None)
         self._setup(options, str(tag) if tag else None)
         chosen = host if host is not None else inner_host
-        self.host: Target | None = Target(chosen) if chosen is not None and chosen != "" else None
+        self.host: Target | None = Target(chosen) if _is_given(chosen) else None
         if self.kind.is_cpu:
             self._check_cpu()
 
@@ -547,3 +547,7 @@ def __getattr__(name: str) -> Any:
 
 # `slipway.target.models`, which makes targets, enters its functions when it is loaded.
 MODELS: dict[str, Callable[..., Target]] = {}
+
+
+def _is_given(target: object) -> bool:
+    return target is not None and not (isinstance(target, str) and target == "")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from slipway.arguments import table_of
 from slipway.errors import LoweringError, did_you_mean
 
 
@@ -117,7 +118,7 @@ CONFIG: dict[str, ConfigKey] = {
 
 def check_config(config: Mapping[str, Any]) -> None:
     """Raise LoweringError for a key or value that has no effect here, and say what has."""
-    for name, value in config.items():
+    for name, value in table_of(config, "config", "{'tir.disable_vectorize': True}").items():
         _check(name, value, CONFIG, "config key", "PassContext.list_configs() names all of them")
 
 

@@ -34,16 +34,16 @@ class PassContext:
         config: Mapping[str, Any] | None = None,
         trace: Callable[..., object] | None = None,
     ) -> None:
-        check_config(config or {})
+        check_config({} if config is None else config)
         if not isinstance(opt_level, int) or opt_level < 0:
             raise LoweringError(f"opt_level is a number from 0 to 4, got {opt_level!r}")
         self.opt_level = opt_level
-        self.required_pass = check_names(required_pass or (), "required_pass")
-        self.disabled_pass = check_names(disabled_pass or (), "disabled_pass")
-        self.instruments = _instruments(instruments or ())
+        self.required_pass = _passes(required_pass, "required_pass")
+        self.disabled_pass = _passes(disabled_pass, "disabled_pass")
+        self.instruments = _instruments(() if instruments is None else instruments)
         if trace is not None:
             self.instruments += (_Tracing(trace),)
-        self.config = dict(config or {})
+        self.config = dict({} if config is None else config)
 
     def __enter__(self) -> PassContext:
         self._enter_instruments()
@@ -126,6 +126,10 @@ class _Tracing:
 
     def run_after_pass(self, node: Any, info: Any) -> None:
         self.function(node, info, False)
+
+
+def _passes(given: Iterable[str] | None, option: str) -> frozenset[str]:
+    return check_names(() if given is None else given, option)
 
 
 def _instruments(given: Iterable[Any]) -> tuple[Any, ...]:

@@ -222,3 +222,39 @@ def test_the_c_of_a_whole_program_has_the_part(takes, generator, tmp_path):
     include = f"-I{tmp_path / 'codegen' / 'host' / 'include'}"
     command = ["gcc", "-c", "-Wall", "-Werror", "-Wcast-qual", include, str(source)]
     subprocess.run([*command, "-o", str(tmp_path / "part.o")], check=True)
+
+
+def test_a_part_with_several_results_gives_each(takes):
+    takes("split", "sqrt")
+    pieces = relay.split(relay.sqrt(x_of(6)), 3)
+    mod = cut(relay.exp(pieces[0]) + pieces[2])
+    (part,) = parts(mod)
+    assert len(part.checked_type.ret_type.fields) == 2  # the third is not read
+    expected = interpret(
+        tvm.IRModule.from_expr(relay.exp(pieces[0]) + pieces[2])["main"], data((6,))
+    )
+    np.testing.assert_allclose(interpret(mod, data((6,))), expected)
+
+
+def test_a_marked_tuple_is_marked_by_its_parts():
+    begin, end = relay.annotation.compiler_begin, relay.annotation.compiler_end
+    pieces = relay.split(begin(x_of(6), "npu"), 2)
+    ended = end(pieces.astuple() if hasattr(pieces, "astuple") else pieces, "npu")
+    mod = T.PartitionGraph()(tvm.IRModule.from_expr(relay.Tuple([ended[0], ended[1]])))
+    assert [len(f.checked_type.ret_type.fields) for f in parts(mod)] == [2]
+
+
+def test_a_constant_between_marks_lies_in_the_part():
+    begin, end = relay.annotation.compiler_begin, relay.annotation.compiler_end
+    weight = relay.const(np.ones((4,), "float32"))
+    body = end(begin(x_of(), "npu") + begin(weight, "npu"), "npu")
+    for bound in (True, False):
+        (part,) = parts(T.PartitionGraph(bind_constants=bound)(tvm.IRModule.from_expr(body)))
+        assert len(part.params) == (1 if bound else 2)
+
+
+def test_kernels_of_others_are_not_fused(takes):
+    takes("sqrt", "exp")
+    mod = cut(relay.log(relay.exp(relay.sqrt(x_of()))))
+    fused = T.FuseOps()(mod)
+    assert tvm.ir.structural_equal(parts(fused)[0], parts(mod)[0])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from slipway import relay
+from slipway import relay, tir
 from slipway.ir.function import IRModule
-from slipway.ir.structural import structural_hash
+from slipway.ir.structural import structural_equal, structural_hash
 from slipway.relay import transform
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
@@ -304,3 +304,57 @@ def test_long_chains_become_kernels_of_bounded_depth():
     assert sum(sizes) == 500
     assert max(sizes) <= 48
     assert structural_hash(done["main"].body.op)
+
+
+def module_of(*functions, recursive=False):
+    """main calls g1 calls g0; those named are marked."""
+    x = relay.var("x", shape=(3,))
+    mod = IRModule()
+    for name, body in (
+        ("g0", lambda v: relay.GlobalVar("g1")(v) if recursive else relay.exp(v)),
+        ("g1", lambda v: relay.negative(relay.GlobalVar("g0")(v))),
+        ("main", lambda v: relay.GlobalVar("g1")(v) + v),
+    ):
+        v = relay.var("v", shape=(3,))
+        made = relay.Function([v], body(v), ret_type=x.type)
+        mod[name] = made.with_attr("Inline", 1) if name in functions else made
+    return mod
+
+
+@pytest.mark.parametrize(
+    ("marked", "left"),
+    [((), {"g0", "g1", "main"}), (("g0",), {"g1", "main"}), (("g1",), {"g0", "main"}),
+     (("g0", "g1"), {"main"})],
+)  # fmt: skip
+def test_functions_of_the_module_are_inlined_where_marked(marked, left):
+    mod = module_of(*marked)
+    done = transform.Inline()(mod)
+    assert {name for name, _ in done.items()} == left
+    value = np.array([0.5, 1, 2], np.float32)
+    expected = interpret(mod, value)
+    np.testing.assert_allclose(interpret(done, value), expected)
+
+
+def test_functions_that_call_each_other_without_end_are_not_inlined():
+    mod = module_of("g0", "g1", recursive=True)
+    assert structural_equal(transform.Inline()(mod), transform.InferType()(mod))
+
+
+def test_the_functions_of_a_module_and_their_attributes_have_no_order():
+    x = relay.var("x", shape=(3,))
+    one, two = relay.Function([x], relay.exp(x)), relay.Function([x], relay.log(x))
+    left = IRModule({"a": one.with_attr("p", 1).with_attr("q", "s"), "b": two})
+    right = IRModule(
+        {"b": two, "a": one.with_attr("q", "s").with_attr("p", tir.IntImm("int32", 1))}
+    )
+    assert structural_equal(left, right)
+    assert structural_hash(left) == structural_hash(right)
+    assert not structural_equal(left, IRModule({"a": two, "b": two}))
+
+
+def test_the_types_of_a_called_function_follow_from_its_call():
+    p, w = relay.var("p"), relay.var("w")
+    conv = relay.Function([p, w], relay.nn.relu(relay.nn.conv2d(p, w, kernel_size=(1, 1))))
+    x, weight = relay.var("x", shape=(1, 3, 7, 7)), relay.var("w", shape=(5, 3, 1, 1))
+    mod = transform.InferType()(IRModule.from_expr(relay.Function([x, weight], conv(x, weight))))
+    assert tuple(mod["main"].checked_type.ret_type.shape) == (1, 5, 7, 7)

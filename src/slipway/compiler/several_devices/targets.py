@@ -26,7 +26,7 @@ def without_accelerators(target: TargetLike) -> TargetLike:
     """
     if isinstance(target, Target):
         return (target.host or "llvm") if target.kind.takes_parts else target
-    if isinstance(target, Mapping) and "kind" not in target:
+    if isinstance(target, Mapping) and "kind" not in target and target:
         found = {key: one for key, one in target.items() if not _takes_parts(one)}
         return found or _host_of(next(iter(target.values())))
     if isinstance(target, Sequence) and not isinstance(target, str) and target:

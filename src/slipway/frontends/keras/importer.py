@@ -15,7 +15,9 @@ from slipway.errors import ArgumentTypeError, ArgumentValueError, ModelError, de
 from slipway.frontends.binding import check_input_names
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.keras.converters import LayerView, LayerWeights, load_converters
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import NDArray, array
@@ -44,7 +46,7 @@ def from_keras(
     """
     if layout not in LAYOUTS:
         raise ArgumentValueError(f"from_keras: layout is {layout!r}, not {' or '.join(LAYOUTS)}")
-    importer = _Importer(model, dict(shape or {}), layout == "NCHW")
+    importer = _Importer(model, told_shapes(shape), layout == "NCHW")
     function = importer.main()
     params = {name: array(values) for name, values in importer.weights.values.items()}
     return IRModule((("main", function),)), params
@@ -85,7 +87,7 @@ class _Importer:
         own = list(tensor.shape)
         if self.first and len(own) in (4, 5):
             own = [own[0], own[-1], *own[1:-1]]
-        given = [None if d is None else int(d) for d in self.shapes.get(name, own)]
+        given = [None if d is None or is_open(d) else int(d) for d in self.shapes.get(name, own)]
         fits = len(given) == len(own) and all(
             a is None or b is None or a == b for a, b in zip(given, own, strict=True)
         )

@@ -23,6 +23,7 @@ from slipway.frontends.mxnet.converters import (
     load_converters,
 )  # fmt: skip
 from slipway.frontends.mxnet.parameters import read_parameters
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr, Function, Tuple, Var
 from slipway.relay.types import TensorType
@@ -63,7 +64,7 @@ def from_mxnet(
     for given in (arg_params, aux_params):
         params.update({name: numbers(values) for name, values in (given or {}).items()})
     graph = graph_of(symbol)
-    shapes = {name: tuple(int(d) for d in s) for name, s in (shape or {}).items()}
+    shapes = told_shapes(shape)
     importer = _Importer(graph, {**inferred_shapes(symbol, shapes), **shapes}, dtype, params)
     function = importer.main(list(shapes))
     used = {p.name_hint for p in function.params}

@@ -17,9 +17,9 @@ from slipway.transform.graph.classic import (
     ConvertLayout,
     FoldConstant,
     InferType,
-    Inline,
     SimplifyInference,
 )
+from slipway.transform.graph.inline import inline
 from slipway.version import install_line
 
 OPSET_VERSIONS = tuple(range(13, 19))
@@ -63,7 +63,8 @@ def to_onnx(
         raise ModelError(f"to_onnx takes a relay function, not a {type(function).__name__}")
     module: Any = relay_ir if isinstance(relay_ir, IRModule) else IRModule.from_expr(function)
     layouts = {"nn.conv2d": ["NCHW", "OIHW"], "nn.max_pool2d": ["NCHW"], "nn.avg_pool2d": ["NCHW"]}
-    for step in (InferType(), Inline(), SimplifyInference(), ConvertLayout(layouts),
+    module = module.update("main", inline(module["main"], module))
+    for step in (InferType(), SimplifyInference(), ConvertLayout(layouts),
                  FoldConstant(), InferType()):  # fmt: skip
         module = step(module)
     values = {k: np.asarray(v.numpy() if hasattr(v, "numpy") else v)

@@ -45,6 +45,7 @@ from slipway.frontends.onnx.node_names import export_node_renamed_model, name_of
 from slipway.frontends.onnx.open_sizes import (
     SizeTrial,
     bounds_of,
+    extents_of,
     names_that_meet,
     open_sizes,
     shapes_of_dims,
@@ -75,6 +76,7 @@ from slipway.frontends.onnx.values import (
     tensors_of,
 )
 from slipway.frontends.report import NodeReport, ReportBook
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.depth import levels
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
@@ -134,7 +136,8 @@ def from_onnx(
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto, weights)):
         importer = _Importer(proto, weights, opset_of(proto, opset), freeze_params, constants)
-        given, importer.found.bounds = shapes_of_dims(proto, shape, dims), bounds_of(proto, dims)
+        told = told_shapes(shape, extents_of(dims))
+        given, importer.found.bounds = shapes_of_dims(proto, told, dims), bounds_of(proto, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
             function = importer.main(given, overrides, counted)
     return IRModule((("main", function),)), importer.params
@@ -175,7 +178,8 @@ def check_onnx(
     with import_budget(weights_bytes(proto, weights)):
         importer = _Importer(proto, weights, opset_of(proto, opset), True, constants)
         importer.book.survey = True
-        given, importer.found.bounds = shapes_of_dims(proto, shape, dims), bounds_of(proto, dims)
+        told = told_shapes(shape, extents_of(dims))
+        given, importer.found.bounds = shapes_of_dims(proto, told, dims), bounds_of(proto, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
             importer.survey(dict(given or {}), overrides)
     return importer.book.entries

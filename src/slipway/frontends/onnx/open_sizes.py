@@ -107,6 +107,11 @@ def bounds_of(proto: Any, dims: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: _extent(name, size) for name, size in given.items()}
 
 
+def extents_of(dims: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what `dims` says of each name: a number, or the dimension that stays open."""
+    return {name: _extent(name, size) for name, size in _resolved(dims or {}).items()}
+
+
 def _extent(name: str, size: object) -> Any:
     if isinstance(size, int) or is_open(size):
         return size
@@ -125,7 +130,7 @@ def input_shape(name: str, dims: Dims, given: Sequence[Any] | None) -> Dims:
         if any(not isinstance(d, int) for d in dims):
             raise OpenSizes
         return dims
-    wanted = tuple(d if is_open(d) else int(d) for d in given)
+    wanted = tuple(given)
     # Exporters declare one number and give a list of one, or of none where it is left out.
     one = dims == () and len(wanted) == 1
     if dims == ("?",) or one:

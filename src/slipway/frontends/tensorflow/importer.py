@@ -19,6 +19,7 @@ from slipway.errors import (
 )
 from slipway.frontends.binding import check_input_names
 from slipway.frontends.onnx.importer import from_onnx
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 
 OPSET = 17
@@ -54,7 +55,7 @@ def from_tensorflow(
             "from_tensorflow takes a GraphDef or a tf.Graph, not "
             f"{type(graph).__module__}.{type(graph).__name__}"
         )
-    shapes = {_node_of(name): tuple(int(d) for d in s) for name, s in (shape or {}).items()}
+    shapes = {_node_of(name): s for name, s in told_shapes(shape).items()}
     definition = without_decoders(definition, shapes)
     if not definition.node:
         raise ModelError("the graph has no nodes")

@@ -32,6 +32,7 @@ from slipway.frontends.tflite.file_model import FileModel, FileTensor, Operator,
 from slipway.frontends.tflite.reader import load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.frontends.tflite.signatures import of_signature
+from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.dims import ANY, is_open
@@ -81,7 +82,7 @@ def from_tflite(
     description = of_signature(load_model(model), signature)
     if dense_rounding not in ("double", "single"):
         raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
-    with _importing(description, dict(shape_dict or {}), dict(dtype_dict or {})) as importer:
+    with _importing(description, told_shapes(shape_dict), dict(dtype_dict or {})) as importer:
         importer.constants = dict(constants or {})
         importer.rounds_once = dense_rounding == "single"
         return IRModule((("main", importer.main()),)), {}
@@ -100,7 +101,7 @@ def check_tflite(
     Raises ModelError for a file that cannot be read.
     """
     description = of_signature(load_model(model), signature)
-    with _importing(description, dict(shape_dict or {}), {}) as importer:
+    with _importing(description, told_shapes(shape_dict), {}) as importer:
         importer.constants = dict(constants or {})
         importer.book.survey = True
         importer.survey()
@@ -124,7 +125,7 @@ def initial_state(
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
     description = of_signature(load_model(model), signature)
-    with _importing(description, dict(shape_dict or {}), {}) as importer:
+    with _importing(description, told_shapes(shape_dict), {}) as importer:
         function = importer.main()
     names = _unique_names(importer.graph)
     zeros = dict.fromkeys(importer.first, 0)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import MissingPackageError, ModelError, OpenShapeError
+from slipway.frontends.told_shapes import told_shape
 from slipway.frontends.torch.archive import as_data, unknown_operators
 from slipway.frontends.torch.assumptions import export_with_assertions
 from slipway.frontends.torch.containers import stand_ins
@@ -80,9 +81,11 @@ def read_infos(infos: InputInfos, default_dtype: str) -> list[Info]:
     for entry in pairs:
         try:
             name, given = entry
-            nested = len(given) == 2 and hasattr(given[0], "__iter__")
+            nested = (
+                len(given) == 2 and not isinstance(given[0], str) and hasattr(given[0], "__iter__")
+            )
             shape, dtype = given if nested else (given, default_dtype)
-            extents = tuple(d if is_open(d) else int(d) for d in shape)
+            extents = told_shape(str(name), shape)
             plain = str(dtype).split(".")[-1]
             found.append((str(name), extents, SCRIPT_DTYPES.get(plain, plain)))
         except (TypeError, ValueError):

@@ -7,13 +7,14 @@ The last two say which device computes what, in a model that is built for severa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from slipway.ir.node import node
-from slipway.relay.expr import Call, Tuple
+from slipway.relay.expr import Call, Expr, Tuple, TupleGetItem
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, as_expr, register_op
 from slipway.relay.ops.tensor.tensors import elementwise
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import TensorType, TupleType, Type
 from slipway.runtime.devices import Device
 
 
@@ -65,6 +66,16 @@ def _mark(
     return definition
 
 
+def _on_parts(value: Expr, mark: Callable[[Expr], Any]) -> Any:
+    """Return `value` marked: of a tuple each part."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(_on_parts(part, mark) for part in value.fields))
+    if isinstance(value.type, TupleType):
+        count = len(value.type.fields)
+        return Tuple(tuple(_on_parts(TupleGetItem(value, n), mark) for n in range(count)))
+    return mark(value)
+
+
 def _register(which: str) -> OpDefinition:
     definition = _mark(
         f"compiler_{which}", CompilerAttrs, OpPattern.ELEMWISE,
@@ -72,8 +83,10 @@ def _register(which: str) -> OpDefinition:
     )  # fmt: skip
 
     @definition.make
-    def make(data: Any, compiler: str) -> Call:
-        return definition(data, attrs=CompilerAttrs(compiler))
+    def make(data: Any, compiler: str) -> Any:
+        return _on_parts(
+            as_expr(data), lambda part: definition(part, attrs=CompilerAttrs(compiler))
+        )
 
     make.__name__, make.__doc__ = f"compiler_{which}", definition.doc
     definition.sample_case((2, 3), attrs=CompilerAttrs("accelerator"))
@@ -89,10 +102,7 @@ def _plain(name: str, pattern: OpPattern, doc: str) -> Any:
 
     @definition.make
     def make(data: Any) -> Any:
-        given = as_expr(data)
-        if isinstance(given, Tuple):
-            return Tuple(tuple(make(field) for field in given.fields))
-        return definition(given, attrs=MarkAttrs())
+        return _on_parts(as_expr(data), lambda part: definition(part, attrs=MarkAttrs()))
 
     make.__name__, make.__doc__ = name, doc
     definition.sample_case((2, 3), attrs=MarkAttrs())

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import FileError, RPCConnectionError
+from slipway.errors import ArgumentTypeError, FileError, RPCConnectionError
 
 CA_VARIABLE = "SLIPWAY_RPC_TLS_CA"
 SYSTEM = "system"
@@ -57,8 +57,13 @@ def client_context(tls: TLSOption) -> ssl.SSLContext | None:
         return tls
     if tls is False:
         return None
-    if tls is True or tls == SYSTEM:
+    if tls is True or (isinstance(tls, str) and tls == SYSTEM):
         return ssl.create_default_context()
+    if not isinstance(tls, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"tls={tls!r:.80}: write the path of a PEM file, True for the authorities that the "
+            "system trusts, or False for a connection without TLS"
+        )
     try:
         return ssl.create_default_context(cafile=os.fspath(tls))
     except (OSError, ssl.SSLError) as error:

@@ -125,7 +125,9 @@ class GraphModule:
         if not hasattr(value, "dtype"):
             known = self._input_types()
             name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
-            value = np.asarray(value, dtype=known[name][1] if name in known else None)
+            from slipway.arguments import array_of  # most values are arrays
+
+            value = array_of(name, value, known[name][1] if name in known else None)
         if not self._has_shape(value):
             # Open dimensions have other sizes from now on, or it is refused.
             self._types, self._shapes = None, frozenset()
@@ -235,6 +237,10 @@ class GraphModule:
 
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set parameters from the bytes of ``save_param_dict``."""
+        if not isinstance(params_bytes, bytes | bytearray | memoryview):
+            raise ArgumentTypeError(
+                f"load_params takes the bytes of save_param_dict, not {params_bytes!r:.80}"
+            )
         self.module["load_params"](self._blob(bytes(params_bytes)))
         self._types = None
 

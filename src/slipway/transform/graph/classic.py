@@ -14,6 +14,7 @@ from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.visit import walk
 from slipway.relay import op_rules
 from slipway.relay.expr import Call, Expr, Function, Op
+from slipway.relay.op_registry import is_primitive
 from slipway.relay.open_dims import fix_shapes
 from slipway.relay.visit import rewrite
 from slipway.transform.context import PassContext
@@ -30,7 +31,7 @@ from slipway.transform.graph.dynamic_to_static import dynamic_to_static
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.transform.graph.infer_type import infer_type, infer_types
-from slipway.transform.graph.inline import inline
+from slipway.transform.graph.inline import inline, inline_marked
 from slipway.transform.graph.pipeline import main_function, over_functions
 from slipway.transform.graph.precision.mixed_precision import to_mixed_precision
 from slipway.transform.graph.simplify_expr import simplify_expr
@@ -130,8 +131,14 @@ def RemoveDeadChannels() -> Pass:
 
 
 def Inline() -> Pass:
-    """Put called functions in the place of their calls."""
-    return on_functions("Inline", inline, typed=False)
+    """Put the module's functions that are marked ``Inline`` in the place of their calls."""
+
+    def run(module: IRModule, setting: Setting) -> IRModule:
+        made = inline_marked(module)
+        typed = all(getattr(f, "type", f) is not None for _, f in module.items())
+        return infer_types(made) if typed else made
+
+    return Pass("Inline", None, run)
 
 
 def DynamicToStatic() -> Pass:
@@ -192,6 +199,8 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
         raise LoweringError(f"fuse_opt_level is a number from -1 to 4, got {fuse_opt_level!r}")
 
     def run(function: Function, module: IRModule) -> Function:
+        if is_primitive(function) or function.attr("Compiler"):
+            return function  # a kernel of somebody else's
         limit = int(PassContext.current().option("relay.FuseOps.max_depth", MAX_DEPTH))
         return fuse_ops(infer_type(function), 1 if fuse_opt_level == 0 else limit)
 

@@ -15,7 +15,7 @@ from slipway.ir.function import GlobalVar, IRModule
 from slipway.relay.expr import Call, Expr, Function, Let, Op, Var
 from slipway.relay.op_registry import get
 from slipway.relay.types import FuncType, Type
-from slipway.relay.visit import post_order, rebuild
+from slipway.relay.visit import post_order, rebuild, substitute
 
 
 def infer_types(module: IRModule) -> IRModule:
@@ -84,6 +84,8 @@ def infer_type(
             expr = expr.replace(op=GlobalVar(expr.op.name, known))
         if isinstance(expr, Call) and isinstance(expr.op, Op):
             _guess_arguments(expr, done, typed)
+        elif isinstance(expr, Call) and isinstance(expr.op, Function) and expr.op.type is None:
+            done[id(expr.op)] = _called_with(expr, done, typed, module_types)
         done[done_as] = rebuild(expr, lambda child: typed.get(id(child)) or done[id(child)])
         if done_as in named and (value := done[done_as].type) is not None:
             typed[id(named[done_as])] = Var(named[done_as].name, value)
@@ -96,6 +98,30 @@ def infer_type(
             'as in relay.var("x", shape=(1, 3, 224, 224))'
         )
     return result  # type: ignore[no-any-return]
+
+
+def _called_with(
+    call: Call,
+    done: Mapping[int, Expr],
+    typed: Mapping[int, Expr],
+    module_types: Mapping[str, Type | None] | None,
+) -> Expr:
+    """Return the function that is called, with parameters of the types that it is called with."""
+    function = done[id(call.op)]
+    arguments = [typed.get(id(a)) or done[id(a)] for a in call.args]
+    if not isinstance(function, Function) or function.type is not None:
+        return function
+    fresh = {
+        param: Var(param.name, argument.type)
+        for param, argument in zip(function.params, arguments, strict=False)
+        if param.type is None and argument.type is not None
+    }
+    if len(function.params) != len(arguments) or not fresh:
+        return function
+    params = tuple(fresh.get(p, p) for p in function.params)
+    return infer_type(
+        function.replace(params=params, body=substitute(function.body, fresh)), module_types
+    )
 
 
 def _guess_arguments(call: Call, done: dict[int, Expr], typed: dict[int, Expr]) -> None:

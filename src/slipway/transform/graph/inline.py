@@ -1,6 +1,8 @@
 """Inline: Lets, calls of local functions and of module functions become plain dataflow.
 
 ``let %x = v; f(%x)  ->  f(v)``, shared where it is used twice, so nothing is computed twice.
+`inline` is the compiler's own, which leaves no call of any function; `inline_marked` is classic
+TVM's pass, which puts in place the functions of the module that are marked ``Inline``.
 """
 
 from __future__ import annotations
@@ -91,3 +93,81 @@ def _target(call: Call, module: IRModule | None) -> Function | None:
     if is_primitive(target) and target is call.op:
         return None
     return target if target.attr("Compiler") or not is_primitive(target) else None
+
+
+def inline_marked(module: IRModule) -> IRModule:
+    """Return `module` with its marked functions in the place of their calls.
+
+    A marked function leaves the module once it has been put somewhere; one that calls itself,
+    perhaps through others, stays as it is.  A function without attributes that is written where
+    it is called is put in place too.
+    """
+    graphs = {name: f for name, f in module.items() if isinstance(f, Function)}
+    calls = {name: _mentioned(f) & graphs.keys() for name, f in graphs.items()}
+    marked = {
+        name for name, f in graphs.items() if f.attr("Inline") and not _recursive(name, calls)
+    }
+    done: dict[str, Function] = {}
+    for name in _callees_first(calls):
+        done[name] = _put_in(graphs[name], {n: done[n] for n in calls[name] & marked if n in done})
+    left = {n for name, f in done.items() if name not in marked for n in _mentioned(f)}
+    called = set().union(*calls.values()) if calls else set()
+    gone = {name for name in marked & called if name not in left}
+    return IRModule(
+        tuple((name, done.get(name, f)) for name, f in module.items() if name not in gone),
+        module.attrs,
+    )
+
+
+def _mentioned(function: Function) -> set[str]:
+    """The functions of the module that a graph calls, or hands on."""
+    found: set[str] = set()
+    for expr in post_order(function):
+        parts = (expr.op, *expr.args) if isinstance(expr, Call) else ()
+        found |= {part.name for part in parts if isinstance(part, GlobalVar)}
+    return found
+
+
+def _recursive(name: str, calls: dict[str, set[str]]) -> bool:
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        more = calls[waiting.pop()] - reached
+        reached |= more
+        waiting += more
+    return name in reached
+
+
+def _callees_first(calls: dict[str, set[str]]) -> list[str]:
+    order: list[str] = []
+    seen: set[str] = set()
+    for root in calls:
+        stack = [(root, False)]
+        while stack:
+            name, ready = stack.pop()
+            if ready:
+                order.append(name)
+            elif name not in seen:
+                seen.add(name)
+                stack.append((name, True))
+                stack += [(n, False) for n in sorted(calls[name])]
+    return order
+
+
+def _put_in(function: Function, bodies: dict[str, Function]) -> Function:
+    done: dict[int, Expr] = {}
+    for expr in post_order(function):
+        fresh: Any = rebuild(expr, lambda child: done[id(child)])
+        callee = fresh.op if isinstance(fresh, Call) else None
+        if isinstance(callee, GlobalVar) and callee.name in bodies:
+            body = bodies[callee.name]
+            if body.attr("Compiler"):  # stays a function of its own, where it is called
+                fresh = fresh.replace(op=body)
+            else:
+                fresh = substitute(body.body, dict(zip(body.params, fresh.args, strict=True)))
+        elif (
+            isinstance(callee, Function) and not callee.attrs
+        ):  # a function written where it is called
+            fresh = substitute(callee.body, dict(zip(callee.params, fresh.args, strict=True)))
+        done[id(expr)] = fresh
+    return done[id(function)]  # type: ignore[return-value]

@@ -12,7 +12,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import integers, normal_axis, one_integer
+from slipway.relay.ops.checks import integers, normal_axis, one_integer, whole
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
 
@@ -104,7 +104,7 @@ def _concatenate_compute(
 @CONCATENATE.make
 def concatenate(data: ExprLike, axis: int = 0) -> Call:
     """Put the tensors one after another along `axis`."""
-    return CONCATENATE(as_expr(data), attrs=JoinAttrs(int(axis)))
+    return CONCATENATE(as_expr(data), attrs=JoinAttrs(whole("axis", axis, -(2**31), 2**31 - 1)))
 
 
 CONCATENATE.sample_case([(2, 3), (1, 3), (4, 3)])
@@ -147,7 +147,7 @@ def _stack_compute(attrs: JoinAttrs, inputs: list[Any], out_types: list[TensorTy
 @STACK.make
 def stack(data: ExprLike, axis: int = 0) -> Call:
     """Put equal tensors beside each other along a new axis."""
-    return STACK(as_expr(data), attrs=JoinAttrs(int(axis)))
+    return STACK(as_expr(data), attrs=JoinAttrs(whole("axis", axis, -(2**31), 2**31 - 1)))
 
 
 STACK.sample_case([(2, 3), (2, 3)], attrs=JoinAttrs(1))

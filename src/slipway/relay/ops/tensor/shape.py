@@ -244,9 +244,7 @@ def _transpose_compute(
 @TRANSPOSE.make
 def transpose(data: ExprLike, axes: Sequence[SupportsIndex] | None = None) -> Call:
     """Permute the axes; without `axes`, reverse them."""
-    return TRANSPOSE(
-        data, attrs=TransposeAttrs(() if axes is None else tuple(int(a) for a in axes))
-    )
+    return TRANSPOSE(data, attrs=TransposeAttrs(() if axes is None else integers("axes", axes)))
 
 
 TRANSPOSE.sample_case((2, 3, 4))

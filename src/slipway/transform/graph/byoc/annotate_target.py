@@ -22,7 +22,7 @@ def annotate_target(function: Function, targets: Sequence[str]) -> Function:
     """Return `function` with marks around what `targets` take."""
 
     def rule(expr: Any) -> Expr | None:
-        if not isinstance(expr, Call) or not isinstance(expr.type, TensorType):
+        if not isinstance(expr, Call):
             return None
         taker = next((t for t in targets if _takes(t, expr)), None)
         if taker is None:

@@ -80,13 +80,17 @@ def _outputs(region: Region) -> list[Any]:
 def _as_function(region: Region, symbol: str, bind_constants: bool) -> tuple[Function, list[Any]]:
     """Return a region as a function, and what it is called with."""
     inputs: dict[int, Any] = {}
+    table: dict[Any, Any] = {}
     for begin in region.begins:
-        inputs.setdefault(id(begin.args[0]), begin.args[0])
+        if bind_constants and isinstance(begin.args[0], Constant):
+            table[begin] = begin.args[0]
+        else:
+            inputs.setdefault(id(begin.args[0]), begin.args[0])
     constants = [] if bind_constants else _constants(region)
     for constant in constants:
         inputs.setdefault(id(constant), constant)
     params = {key: Var(f"{symbol}_i{i}", e.type) for i, (key, e) in enumerate(inputs.items())}
-    table: dict[Any, Any] = {begin: params[id(begin.args[0])] for begin in region.begins}
+    table.update((b, params[id(b.args[0])]) for b in region.begins if b not in table)
     table.update((constant, params[id(constant)]) for constant in constants)
     outputs = _outputs(region)
     body = outputs[0] if len(outputs) == 1 else Tuple(tuple(outputs))
