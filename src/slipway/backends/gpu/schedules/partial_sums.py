@@ -32,7 +32,8 @@ def parts_of(results: int, length: int, target: Target) -> int:
     legal = [1] if length <= ANY_GPU.longest_sum else []
     parts = 2
     while 2 * parts <= length:
-        legal.append(parts)
+        if length <= parts * ANY_GPU.thread_steps:
+            legal.append(parts)
         parts *= 2
 
     def cost(parts: int) -> float:
@@ -91,3 +92,31 @@ def _is_together(op: te.Operation) -> bool:
         if isinstance(load, ProducerLoad)
         for var in walk(load.indices[-1])
     )
+
+
+def product_parts(op: te.Operation) -> int:
+    """Return into how many parts the sum of a product is cut for threads that have tiles of it."""
+    assert isinstance(op, te.ComputeOp)
+    extents = [extent_of(axis) for axis in op.reduce_axis]
+    if not all(isinstance(n, int) for n in extents):
+        return 1
+    needed: int = -(-prod(extents) // ANY_GPU.thread_steps)
+    longest = max(extents)
+    dividing = (n for n in range(needed, min(4 * needed, longest) + 1) if longest % n == 0)
+    return next(dividing, needed)
+
+
+def cut_product(schedule: te.Schedule, product: te.Tensor, parts: int) -> te.Tensor:
+    """Return the sums of `parts` parts of a product's depth, of which it becomes the sum.
+
+    A part is one stretch of the longest axis, so that a tile reads what lies together; its number
+    is the first index.
+    """
+    stage = schedule[product]
+    axes = stage.op.reduce_axis
+    longest = max(axes, key=extent_of)
+    if extent_of(longest) < parts:
+        longest = stage.fuse(*axes)
+    part, _ = stage.split(longest, nparts=parts, tail="guard")
+    first: te.Tensor = schedule.rfactor(product, part, 0)
+    return first
