@@ -30,6 +30,8 @@ class GpuCosts:
       registers.
     - `processor_row`, `processor_steps`: of a row that such a thread has for itself, the elements
       that it keeps at most, and those of an iteration.
+    - `processor_lanes`: of such a row, the sums that a thread has beside each other where it has
+      all of a processor's vectors, at most.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -88,6 +90,7 @@ class GpuCosts:
     processor_product_sums: int = 128
     processor_row: int = 1024
     processor_steps: int = 4
+    processor_lanes: int = 16
     full_block: int = 64
     full_warp_block: int = 128
 

@@ -212,3 +212,39 @@ def test_how_many_parts_there_are():
     assert parts_of(64, 56 * 56, processor) == 1
     assert parts_of(64, 300 * 300, processor) > 1
     assert parts_of(ANY_GPU.busy_threads, 5 * ANY_GPU.thread_steps, gpu) == 8
+    # As many bits as parts have, in one thread.
+    assert parts_of(1, LONG + 1, gpu, keeps_bits=True) > 1
+    assert parts_of(1, 30_000, Target("pocl/cpu"), keeps_bits=True) == 1
+    assert parts_of(1, 30_000, Target("pocl/cpu")) > 1
+
+
+IN_TURNS = {
+    # The kernels of a device whose threads run beside each other, and of one where in turns.
+    "mean of images": (lambda x: relay.mean(x, axis=(2, 3)), (1, 8, 56, 56), 2, 1),
+    "mean over rows": (lambda x: relay.mean(x, axis=0), (4096, 16), 2, 1),
+    "one sum": (lambda x: relay.sum(x, axis=1), (1, 30_000), 2, 1),
+    "of a length that nothing divides": (lambda x: relay.sum(x, axis=1), (2, 9001), 2, 2),
+    "softmax of one row": (relay.nn.softmax, (1, 1000), 5, 1),
+    "softmax of few rows": (relay.nn.softmax, (4, 4000), 5, 1),
+    "norm of one row": (
+        lambda x: relay.nn.layer_norm(x, ones(768), ones(768)), (1, 768), 5, 1,
+    ),
+    "position": (lambda x: relay.argmax(x, axis=1), (1, 1000), 4, 1),
+    "position in a long row": (lambda x: relay.argmax(x, axis=1), (1, 30_000), 4, 2),
+    "positions of rows": (lambda x: relay.argmin(x, axis=1), (64, 300), 1, 1),
+    "position in several axes": (relay.argmax, (10, 11, 12), 4, 1),
+    "a number": (relay.max, (60, 60), 2, 1),
+    "a number of few elements": (relay.sum, (20, 20), 1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_TURNS)
+def test_a_processor_that_runs_a_thread_after_the_other(device, name):
+    body, shape, beside, in_turns = IN_TURNS[name]
+    x = drawn(*shape, mean=0.5)
+    wanted = result(compiled(body, x, Target("llvm")), x, tvm.cpu(0))
+    for target, kernels in (("opencl", beside), ("pocl/cpu", in_turns)):
+        lib = compiled(body, x, Target(target, host="llvm"))
+        found = result(lib, x, device)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-6 * np.abs(wanted).max())
+        assert len(lib.compiled.device.kernels) == kernels, target
