@@ -33,7 +33,7 @@ from slipway.contrib import graph_executor
 
 DEVICES = ("opencl", "vulkan", "cuda")
 # What kernels are compiled for, by a word of the device's name; else its kind, as it is.
-TAGS = {"llvmpipe": "mesa/lavapipe", "SwiftShader": "google/swiftshader"}
+TAGS = {"pthread-": "pocl/cpu", "llvmpipe": "mesa/lavapipe", "SwiftShader": "google/swiftshader"}
 
 
 @dataclass

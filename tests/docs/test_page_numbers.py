@@ -162,6 +162,7 @@ FOUND = {
     ),
     ("gpu.md", r"From (\d+) elements on it is two kernels"): ANY_GPU.part_length,
     ("gpu.md", r"a launch\), from ([\d,]+) on always"): ANY_GPU.longest_sum,
+    ("gpu.md", r"a thread reduces has at most ([\d,]+), and a product"): ANY_GPU.thread_steps,
     ("gpu.md", r"suppression of more than ([\d,]+) elements"): placement.SERIAL["topk"],
     ("gpu.md", r"cumulative sum along more than ([\d,]+)\)"): placement.SERIAL["cumsum"],
     ("gpu.md", r"of at most (\d+) rows and a depth"): ANY_GPU.vector_rows,

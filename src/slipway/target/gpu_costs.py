@@ -30,6 +30,8 @@ class GpuCosts:
       registers.
     - `processor_row`, `processor_steps`: of a row that such a thread has for itself, the elements
       that it keeps at most, and those of an iteration.
+    - `processor_lanes`: of such a row, the sums that a thread has beside each other where it has
+      all of a processor's vectors, at most.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -66,7 +68,10 @@ class GpuCosts:
     - `row_length`, `row_count`: a row that several threads share, and rows of a thread each.
     - `part_length`, `longest_sum`: a reduction that may be cut into parts of a thread each, and one
       that always is: the last elements of a longer one are added to a sum that has few bits left
-      for them, and llvmpipe, lavapipe's compiler, ends all loops of a thread after 65,535 steps.
+      for them.
+    - `thread_steps`: of the part that a thread reduces, and of the depth of a product, at most:
+      llvmpipe, lavapipe's compiler, ends all loops of a thread after 65,535 steps, and counts those
+      of the loops around the innermost one, too.
     - `vector_rows`, `vector_depth`: rows of a product, at most, that are sums of several threads
       each, and the depth of such a sum.
     - `transposed_rows`, `transposed_depth`: of a dense layer whose weights are transposed.
@@ -85,6 +90,7 @@ class GpuCosts:
     processor_product_sums: int = 128
     processor_row: int = 1024
     processor_steps: int = 4
+    processor_lanes: int = 16
     full_block: int = 64
     full_warp_block: int = 128
 
@@ -115,6 +121,7 @@ class GpuCosts:
     row_count: int = 16
     part_length: int = 512
     longest_sum: int = 8192
+    thread_steps: int = 32768
     vector_rows: int = 8
     vector_depth: int = 64
     transposed_rows: int = 16

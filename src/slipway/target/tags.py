@@ -94,6 +94,7 @@ _TAGS: dict[str, dict[str, Any]] = {
     "intel/iris-xe": _gpu("opencl", 512, 65536, 8, device="intel_graphics"),
     "intel/arc-a770": _gpu("opencl", 1024, 65536, 8, device="intel_graphics"),
     # Drivers that compute on the processor, where a machine or a browser has no GPU.
+    "pocl/cpu": _gpu("opencl", 4096, 524288, 1, device_type="cpu"),
     "mesa/lavapipe": _gpu("vulkan", 1024, 32768, 1, device_type="cpu"),
     "google/swiftshader": _gpu("vulkan", 256, 16384, 1, device_type="cpu"),
     "google/swiftshader-webgpu": _gpu("webgpu", 256, 16384, 1, device_type="cpu"),

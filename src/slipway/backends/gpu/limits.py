@@ -10,6 +10,7 @@ from slipway.codegen.gpu.nvptx import version_of
 from slipway.errors import CodegenError
 from slipway.ir import ops
 from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
 
 # Bytes that every device of a kind has for a block, where the target does not say.
 SHARED_BYTES = {
@@ -80,6 +81,14 @@ def panel_scope(target: Target, size: int) -> str:
 def most_blocks(target: Target) -> int | None:
     """Return how many blocks there may be along an axis; None: as many as are wanted."""
     return _BLOCKS.get(target.kind.name)
+
+
+def most_steps(target: Target) -> int | None:
+    """Return how many steps a thread's sum may have; None: as many as are wanted.
+
+    A driver that is not known may be lavapipe.
+    """
+    return ANY_GPU.thread_steps if target.kind.name == "vulkan" else None
 
 
 def check_limits(kernel: DeviceKernel, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
 
 # Of VkSubgroupFeatureFlagBits, as the target's supported_subgroup_operations has them.
 SUBGROUP_SHUFFLE = 0x10
@@ -39,10 +40,25 @@ def exchanging_threads(target: Target | None) -> int:
     return size if size > 1 and size & (size - 1) == 0 else 1
 
 
+def is_processor(target: Target) -> bool:
+    """Return whether a driver computes on the processor, by what the target says of it."""
+    is_cpu = target.attrs.get("device_type") == "cpu"
+    return is_cpu and target.kind.name in ("opencl", "vulkan", "webgpu")
+
+
 def runs_in_lanes(target: Target) -> bool:
     """Return whether a device is a processor that runs a thread in each lane of its vectors."""
-    is_processor = target.attrs.get("device_type") == "cpu"
-    return is_processor and target.kind.name in ("vulkan", "webgpu")
+    return is_processor(target) and target.kind.name != "opencl"
+
+
+def runs_in_turns(target: Target) -> bool:
+    """Return whether it is one that runs a thread after the other, each with all its vectors."""
+    return is_processor(target) and target.kind.name == "opencl"
+
+
+def busy_threads(target: Target) -> int:
+    """Return how many threads keep a device busy."""
+    return ANY_GPU.processor_threads if is_processor(target) else ANY_GPU.busy_threads
 
 
 def runs_in_step(target: Target) -> bool:

@@ -126,6 +126,81 @@ def test_a_thread_adds_up_in_registers(device):
         assert not [value for name, value in written if name in tensors and f"{name}[" in value]
 
 
+DEEP = {
+    "dense": (
+        lambda x: relay.nn.relu(relay.nn.dense(x, x)),
+        drawn(5, 70_001, mean=0),
+        lambda x: np.maximum(x @ x.T, 0),
+    ),
+    "matmul": (
+        lambda x: relay.nn.matmul(relay.transpose(x), x),
+        drawn(70_000, 3, mean=0),
+        lambda x: x.T @ x,
+    ),
+    "convolution": (
+        lambda x: relay.nn.conv2d(x, relay.nn.relu(x), padding=(1, 1), channels=1, kernel_size=3),
+        drawn(1, 8000, 3, 3, mean=0),
+        lambda x: padded_products(x, np.maximum(x, 0)),
+    ),
+    "large kernel": (
+        lambda x: relay.nn.conv2d(x, x, channels=1, kernel_size=(260, 260)),
+        drawn(1, 1, 260, 260, mean=0),
+        lambda x: (x * x).sum(keepdims=True),
+    ),
+    # A thread adds up products of 36,000 elements: the two are not one kernel.
+    "mean of a convolution": (
+        lambda x: relay.nn.global_avg_pool2d(
+            relay.nn.conv2d(x, relay.nn.relu(x), padding=(1, 1), channels=1, kernel_size=3)
+        ),
+        drawn(1, 4000, 3, 3, mean=0),
+        lambda x: padded_products(x, np.maximum(x, 0)).mean((2, 3), keepdims=True),
+    ),
+    "sum of products": (
+        lambda x: relay.sum(relay.nn.dense(x, x), axis=1),
+        drawn(8, 40_000, mean=0.1),
+        lambda x: (x @ x.T).sum(1),
+    ),
+    "many rows": (
+        lambda x: relay.max(x, axis=1),
+        drawn(130, 140_000),
+        lambda x: x.max(1),
+    ),
+}
+
+
+def padded_products(x, w):
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), axis=(2, 3)
+    )
+    return np.einsum("nchwij,ocij->nohw", windows, w)
+
+
+@pytest.mark.parametrize("options", ["", " -device_type=cpu", " -thread_warp_size=8"])
+@pytest.mark.parametrize("name", DEEP)
+def test_more_steps_than_a_thread_of_lavapipe_takes(vulkan, name, options):
+    body, x, wanted = DEEP[name]
+    found = result(compiled(body, x, Target(f"vulkan{options}", host="llvm")), x, vulkan)
+    wanted = wanted(plain(x))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_a_large_product_that_is_deep(vulkan):
+    """One whose panels would be in shared memory, of 65,568 steps."""
+    x = drawn(33, 65_568, mean=0)
+    target = Target("vulkan -thread_warp_size=8", host="llvm")
+    found = result(compiled(lambda v: relay.nn.dense(v, v), x, target), x, vulkan)
+    wanted = plain(x) @ plain(x).T
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", ["dense", "large kernel"])
+def test_parts_of_deep_products_in_opencl(device, name):
+    body, x, wanted = DEEP[name]
+    found = result(compiled(body, x, Target("opencl", host="llvm")), x, device)
+    wanted = wanted(plain(x))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
 def test_how_many_parts_there_are():
     gpu, processor = Target("opencl"), Target("vulkan -device_type=cpu")
     assert parts_of(1, ANY_GPU.part_length, gpu) == 1
@@ -136,3 +211,40 @@ def test_how_many_parts_there_are():
     assert parts_of(ANY_GPU.busy_threads, LONG + 1, gpu) == 2
     assert parts_of(64, 56 * 56, processor) == 1
     assert parts_of(64, 300 * 300, processor) > 1
+    assert parts_of(ANY_GPU.busy_threads, 5 * ANY_GPU.thread_steps, gpu) == 8
+    # As many bits as parts have, in one thread.
+    assert parts_of(1, LONG + 1, gpu, keeps_bits=True) > 1
+    assert parts_of(1, 30_000, Target("pocl/cpu"), keeps_bits=True) == 1
+    assert parts_of(1, 30_000, Target("pocl/cpu")) > 1
+
+
+IN_TURNS = {
+    # The kernels of a device whose threads run beside each other, and of one where in turns.
+    "mean of images": (lambda x: relay.mean(x, axis=(2, 3)), (1, 8, 56, 56), 2, 1),
+    "mean over rows": (lambda x: relay.mean(x, axis=0), (4096, 16), 2, 1),
+    "one sum": (lambda x: relay.sum(x, axis=1), (1, 30_000), 2, 1),
+    "of a length that nothing divides": (lambda x: relay.sum(x, axis=1), (2, 9001), 2, 2),
+    "softmax of one row": (relay.nn.softmax, (1, 1000), 5, 1),
+    "softmax of few rows": (relay.nn.softmax, (4, 4000), 5, 1),
+    "norm of one row": (
+        lambda x: relay.nn.layer_norm(x, ones(768), ones(768)), (1, 768), 5, 1,
+    ),
+    "position": (lambda x: relay.argmax(x, axis=1), (1, 1000), 4, 1),
+    "position in a long row": (lambda x: relay.argmax(x, axis=1), (1, 30_000), 4, 2),
+    "positions of rows": (lambda x: relay.argmin(x, axis=1), (64, 300), 1, 1),
+    "position in several axes": (relay.argmax, (10, 11, 12), 4, 1),
+    "a number": (relay.max, (60, 60), 2, 1),
+    "a number of few elements": (relay.sum, (20, 20), 1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_TURNS)
+def test_a_processor_that_runs_a_thread_after_the_other(device, name):
+    body, shape, beside, in_turns = IN_TURNS[name]
+    x = drawn(*shape, mean=0.5)
+    wanted = result(compiled(body, x, Target("llvm")), x, tvm.cpu(0))
+    for target, kernels in (("opencl", beside), ("pocl/cpu", in_turns)):
+        lib = compiled(body, x, Target(target, host="llvm"))
+        found = result(lib, x, device)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-6 * np.abs(wanted).max())
+        assert len(lib.compiled.device.kernels) == kernels, target

@@ -9,6 +9,7 @@ would stand outside of all threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from slipway.ir import expr as E
@@ -33,6 +34,32 @@ def give_blocks(node: Any) -> Any:
         else:
             found.append(give_blocks(one))
     return S.seq(found)
+
+
+def beginnings_joined(stmts: Sequence[S.Stmt]) -> list[S.Stmt]:
+    """Return statements with what begins a number and what one thread adds to it as one.
+
+    Of those without threads, one without loops is joined to its neighbour: a launch less.  Two
+    with loops are not: some drivers end what takes too many steps.
+    """
+    found: list[S.Stmt] = []
+    for one in stmts:
+        pair = [*found[-1:], one]
+        if len(pair) == 2 and any(map(_is_plain, pair)) and all(map(_is_unbound, pair)):
+            found[-1] = S.seq(pair)
+        else:
+            found.append(one)
+    return found
+
+
+def _is_unbound(node: S.Stmt) -> bool:
+    """Return whether a statement computes something, and no threads are in it."""
+    kinds = [n.kind for n in walk(node) if isinstance(n, S.For)]
+    return S.ForKind.THREAD not in kinds and any(isinstance(n, S.BufferStore) for n in walk(node))
+
+
+def _is_plain(node: S.Stmt) -> bool:
+    return not any(isinstance(n, (S.For, S.While)) for n in walk(node))
 
 
 def _is_sum_of_threads(node: S.Stmt, buffer: Any) -> bool:

@@ -31,7 +31,7 @@ from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.one_writer import need_one_writer
-from slipway.backends.gpu.lowering.single_results import give_blocks
+from slipway.backends.gpu.lowering.single_results import beginnings_joined, give_blocks
 from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.thread_context import (
     TAGS,
@@ -113,6 +113,8 @@ class _Host:
             return self._unbound(node)
         if isinstance(node, S.Allocate):
             return node.replace(body=self.visit(node.body))
+        if isinstance(node, S.SeqStmt) and self.alone:
+            return S.seq([self.visit(one) for one in beginnings_joined(node.stmts)])
         if isinstance(node, S.Stmt):
             return map_children(node, self.visit)
         return node

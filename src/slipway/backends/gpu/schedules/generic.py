@@ -18,7 +18,7 @@ from typing import Any
 from slipway import te
 from slipway.backends.gpu.images import is_texels, takes_images
 from slipway.backends.gpu.limits import most_blocks, most_threads
-from slipway.backends.gpu.schedules.partial_sums import cut_reductions
+from slipway.backends.gpu.schedules.partial_sums import add_up, cut_reductions, side_by_side
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
@@ -73,7 +73,9 @@ def schedule_elements(
     if not takes_images(problem.target):
         for part in cut_reductions(schedule, outs, problem.target):
             bind_elements(schedule, part, knobs.threads, most)
-    ends: dict[int, Any] = {}
+    beside = side_by_side(schedule, outs, problem.target)
+    ends: dict[int, Any] = {}  # the threads' axis of what computes each stage, and what that is
+    holders = dict(results)
     for tensor in results.values():
         if has_texels(tensor, problem.target) and len(tensor.op.outputs) == 1:
             ends[id(tensor.op)] = bind_texels(schedule, tensor, knobs.threads, most)
@@ -87,10 +89,15 @@ def schedule_elements(
         if reader is not None and ends[id(reader.op)] is not None:
             schedule[tensor].compute_at(schedule[reader], ends[id(reader.op)])
             schedule[tensor].set_scope("local")
+            ends[id(op)] = ends[id(reader.op)]
+            holders[id(op)] = reader
             if has_texels(tensor, problem.target):
                 _vectorize(schedule[tensor])
         else:
-            bind_elements(schedule, tensor, knobs.threads, most)
+            ends[id(op)] = bind_elements(schedule, tensor, knobs.threads, most)
+            holders[id(op)] = tensor
+    for number, part in beside.items():
+        add_up(schedule, part, holders[number], ends[number])
     return schedule
 
 

@@ -76,8 +76,16 @@ class JoinedThreads:
     def lanes(self, depth: int) -> int:
         """Return how many threads best share a result, for sums of `depth` products."""
         most = self.most if self.tree else self.steps
-        legal = [n for n in range(1, min(most, self.steps) + 1) if self.steps % n == 0]
-        return min(legal, key=lambda lanes: self.cost(lanes, depth))
+        dividing = [n for n in range(1, min(most, self.steps) + 1) if self.steps % n == 0]
+        legal = [n for n in dividing if self._taken(n, depth) <= ANY_GPU.thread_steps]
+        return min(legal or dividing[-1:], key=lambda lanes: self.cost(lanes, depth))
+
+    def is_legal(self, depth: int) -> bool:
+        """Return whether a thread takes no more steps than it may have."""
+        return self._taken(self.lanes(depth), depth) <= ANY_GPU.thread_steps
+
+    def _taken(self, lanes: int, depth: int) -> int:
+        return self.steps // lanes * depth
 
     def together(self, lanes: int) -> int:
         """Return how many groups of results a block has; it has no part of one."""
@@ -98,7 +106,7 @@ class JoinedThreads:
     def is_cheaper(self, depth: int) -> bool:
         """Return whether that is less than a kernel for each, whose product is all in memory."""
         tiles, (rows, columns) = self.groups * self.steps, self.sides
-        if self.sides == (1, 1):
+        if self.sides == (1, 1) or not self.is_legal(depth):
             return False
         moved = 2 * ANY_GPU.global_cost * tiles * rows * columns
         apart = self._work(tiles, depth) + moved + ANY_GPU.launch_cost
@@ -137,7 +145,10 @@ def schedule_joined(
         return None
     reduced = [d for d, axis in enumerate(read) if any(axis is a for a in sums[1].reduce_axis)]
     threads = JoinedThreads.of(shape_of(product), reduced, tiled, sides, problem.target)
-    lanes = threads.lanes(prod(extent_of(axis) for axis in product.op.reduce_axis))
+    depth = prod(extent_of(axis) for axis in product.op.reduce_axis)
+    if not threads.is_legal(depth):
+        return None
+    lanes = threads.lanes(depth)
     side = {id(read[d]): n for d, n in zip(tiled, threads.sides, strict=True)}
     kept, summed = (
         [side.get(id(axis), 1) for axis in axes] for axes in (sums[1].axis, sums[1].reduce_axis)

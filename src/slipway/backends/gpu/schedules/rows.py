@@ -27,7 +27,12 @@ from slipway.backends.gpu.schedules.generic import (
     readers_of,
     schedule_elements,
 )
-from slipway.backends.gpu.warps import exchanging_threads, runs_in_lanes, runs_in_step
+from slipway.backends.gpu.warps import (
+    busy_threads,
+    exchanging_threads,
+    runs_in_lanes,
+    runs_in_step,
+)
 from slipway.backends.stages import (
     extent_of,
     inline_injective,
@@ -260,10 +265,10 @@ def _row_axes(
     return (found or list(out.op.axis[:1])) if sums else None
 
 
-def _is_short(length: int) -> bool:
+def _is_short(length: int, busy: int = ANY_GPU.busy_threads) -> bool:
     """Return whether a thread changes a row sooner than two more kernels of elements start."""
     steps = length * (1 + ANY_GPU.exponential_cost)
-    return steps <= 2 * ANY_GPU.launch_cost / ANY_GPU.busy_threads
+    return steps <= 2 * ANY_GPU.launch_cost / busy
 
 
 def _softmax_axes(attrs: Any, rank: int) -> Sequence[int]:
@@ -272,6 +277,11 @@ def _softmax_axes(attrs: Any, rank: int) -> Sequence[int]:
 
 def _instance_axes(attrs: Any, rank: int) -> Sequence[int]:
     return tuple(axis for axis in range(1, rank) if axis != attrs.axis % rank)
+
+
+def _position_axes(attrs: Any, rank: int) -> Sequence[int]:
+    axes = range(rank) if attrs.axis is None else attrs.axis
+    return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
 
 
 def _image_axes(attrs: Any, rank: int) -> Sequence[int]:
@@ -295,7 +305,8 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
             return coalesced and rows.length >= ANY_GPU.row_length
         if rows.length > ANY_GPU.longest_sum:
             return False
-        return reads > 1 and (rows.count >= ANY_GPU.row_count or _is_short(rows.length))
+        is_short = _is_short(rows.length, busy_threads(target))
+        return reads > 1 and (rows.count >= ANY_GPU.row_count or is_short)
 
     def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:
         rows = rows_of(problem.attrs, problem.in_types)
@@ -313,6 +324,7 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
 
 _register(("nn.softmax", "nn.log_softmax", "nn.layer_norm"), _softmax_axes, 3)
 _register(("nn.instance_norm",), _instance_axes, 3)
+_register(("argmax", "argmin"), _position_axes, 2)
 _register(("sum", "mean", "max", "min"), reduced_axes, 1)
 _register(
     [f"nn.global_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)], _image_axes, 1

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.banks import passes, rows_apart
-from slipway.backends.gpu.limits import most_threads, panel_bytes, panel_scope
+from slipway.backends.gpu.limits import most_steps, most_threads, panel_bytes, panel_scope
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
@@ -83,6 +83,10 @@ class Sizes:
         """Return whether a tile is worth its shared memory."""
         return min(self.rows, self.columns, self.depth) >= ANY_GPU.tile_length
 
+    def fits(self, target: Target) -> bool:
+        """Return whether it is, and threads take the whole depth."""
+        return self.is_large and self.depth <= (most_steps(target) or self.depth)
+
 
 @dataclass(frozen=True)
 class Lies:
@@ -125,7 +129,9 @@ def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 
 def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     sizes = any_product_sizes(in_types, attrs)
-    return sizes is not None and sizes.is_large and bool(legal_knobs(in_types[0].dtype, target))
+    if sizes is None or not sizes.fits(target):
+        return False
+    return bool(legal_knobs(in_types[0].dtype, target))
 
 
 def legal_stages(dtype: str, target: Target, copied: bool = True) -> Sequence[int]:

@@ -248,7 +248,7 @@ def _panel(
 
 def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     geometry = Geometry.of(attrs, in_types)
-    if geometry is None or not geometry.sizes.is_large:
+    if geometry is None or not geometry.sizes.fits(target):
         return False
     return bool(legal_knobs(in_types[0].dtype, target))
 

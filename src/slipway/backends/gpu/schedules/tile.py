@@ -4,7 +4,8 @@ What a step of the reduction reads of one side serves all rows of the tile, and 
 all columns.  A tile divides the output, so that no thread asks whether its elements are there, but
 for the rows of a product of matrices, where their number (197 tokens, say) has no such divisor and
 a question for each row costs less than what is read.  What a step reads of a padded image is put
-into registers first.
+into registers first.  Where a sum has more steps than a thread takes, its parts are tiles of their
+own (`partial_sums`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from math import prod
 from typing import Any
 
 from slipway import te
+from slipway.backends.gpu.limits import most_blocks
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
+    bind_elements,
     bind_tiles,
     only_reader,
     readers_of,
@@ -25,6 +28,7 @@ from slipway.backends.gpu.schedules.generic import (
     thread_space,
 )
 from slipway.backends.gpu.schedules.joined import schedule_joined, schedule_tile
+from slipway.backends.gpu.schedules.partial_sums import cut_product, product_parts
 from slipway.backends.gpu.warps import runs_in_lanes
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
@@ -157,6 +161,9 @@ def schedule_tiles(
         tiled, sides = tiled_axes(problem), (knobs.rows, knobs.columns)
         joined = schedule_joined(outs, anchor, padded, tiled, sides, problem)
         return joined or schedule_elements(problem, outs, anchor, knobs)
+    parts = product_parts(anchor.op)
+    if parts > 1:
+        return _in_parts(schedule, out, anchor, parts, padded, problem, knobs)
     if is_result:
         tile = schedule.cache_write(anchor, "local")
     else:
@@ -165,6 +172,26 @@ def schedule_tiles(
     thread = _bind_tiles(schedule[out], tiled_axes(problem), problem, knobs)
     schedule[tile].compute_at(schedule[out], thread)
     schedule_tile(schedule, tile, tiled_axes(problem), padded)
+    return schedule
+
+
+def _in_parts(
+    schedule: te.Schedule, out: te.Tensor, product: te.Tensor, parts: int,
+    padded: list[te.Tensor], problem: Problem, knobs: TileKnobs,
+) -> te.Schedule:  # fmt: skip
+    """A tile of a part of the depth for each thread; another kernel adds up the parts."""
+    part = cut_product(schedule, product, parts)
+    tile = schedule.cache_write(part, "local")
+    row, column = tiled_axes(problem)
+    tiled = row + 1, column + 1
+    thread = _bind_tiles(schedule[part], tiled, problem, knobs)
+    schedule[tile].compute_at(schedule[part], thread)
+    schedule_tile(schedule, tile, tiled, padded)
+    end = bind_elements(schedule, out, knobs.threads, most_blocks(problem.target))
+    if out.op is not product.op:
+        assert end is not None  # it has axes
+        schedule[product].compute_at(schedule[out], end)
+        schedule[product].set_scope("local")
     return schedule
 
 
