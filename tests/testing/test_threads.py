@@ -1,4 +1,4 @@
-"""Kernels whose threads the interpreter runs side by side, and what is told of wrong ones."""
+"""Kernels whose threads the interpreter runs concurrently, and what is told of wrong ones."""
 
 import re
 

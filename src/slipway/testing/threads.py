@@ -1,4 +1,4 @@
-"""Kernels of GPUs without one: their threads run side by side in the reference interpreter."""
+"""Kernels of GPUs without one: their threads run concurrently in the reference interpreter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_threads(
 ) -> None:
     """Run the kernels that `build` would make of `inputs` on NumPy arrays, which change in place.
 
-    No device and no driver is asked: the interpreter runs the threads of each block side by side.
+    No device and no driver is asked: the interpreter runs the threads of each block concurrently.
     `inputs`, `args`, `name` and `binds` are those of `build`; bfloat16 arrays are those of
     ml_dtypes.  Raises ExecutionError for a race (two threads, one element, one of them writing, no
     barrier between), for a barrier that only some threads of a block reach, and for an index

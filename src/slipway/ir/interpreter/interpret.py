@@ -8,7 +8,7 @@ and thread loops run as serial ones.  Every load and store is checked against th
 float16 and float32 results are rounded after every operation, as compiled code does; bfloat16
 arrays are NumPy uint16 holding the upper half of a float32.
 
-Kernels of GPUs, whose threads wait for each other, run side by side in ``threads.py``.
+Kernels of GPUs, whose threads wait for each other, run concurrently in ``threads.py``.
 """
 
 from __future__ import annotations

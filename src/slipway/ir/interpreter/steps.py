@@ -32,7 +32,7 @@ class Meeting:
     call: E.Call
     around: tuple[str, ...]  # conditions and loops, outermost first
     stages: tuple[str, ...]  # that the innermost of them computes
-    number: int  # no other place has it
+    number: int  # no other call of the program has it
     operands: tuple[Any, ...] = field(default=())
 
 
@@ -61,7 +61,7 @@ class StepCompiler:
 
     def __init__(self, machine: Machine, operands: Operands) -> None:
         self.machine, self.operands = machine, operands
-        self.places = 0
+        self.calls = 0
 
     def of(self, node: S.Stmt, around: tuple[str, ...], stages: tuple[str, ...]) -> Steps:
         """Return a function that begins a statement for the thread that is running."""
@@ -188,8 +188,8 @@ class StepCompiler:
         return steps
 
     def _call(self, call: E.Call, around: tuple[str, ...], stages: tuple[str, ...]) -> Steps:
-        self.places += 1
-        number = self.places
+        self.calls += 1
+        number = self.calls
         bring = self.operands(call)
         return lambda: iter((Meeting(call, around, stages, number, bring()),))
 

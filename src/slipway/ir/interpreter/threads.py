@@ -1,4 +1,4 @@
-"""Kernels in the reference interpreter: the threads of a block side by side.
+"""Kernels in the reference interpreter: the threads of a block concurrently.
 
 It runs what the lowering of a GPU's backend makes: loops over threads at the top of each kernel.
 Blocks run one after the other.  Each thread of a block runs until it meets the others, at a barrier
@@ -53,7 +53,7 @@ _ADVICE = (
 def run_threads(
     func: PrimFunc, *arrays: Any, warp: int = WARP, packed: PackedFunctions | None = None
 ) -> None:
-    """Run `func`, whose outermost loops over threads are kernels, on NumPy arrays in place.
+    """Run `func`, whose outermost loops over threads are kernels, on NumPy arrays in location.
 
     `warp` threads, along x first, shuffle and multiply together.  Raises ExecutionError for what
     `interpret.run` does, for races, and for barriers and instructions of a warp that only some
@@ -66,7 +66,7 @@ def run_threads(
 
 
 @dataclass
-class _Place:
+class _Location:
     """An element of memory: the buffer's name and variable, its memory, and where in it."""
 
     name: str
@@ -83,8 +83,8 @@ class _Thread:
     memory: dict[int, Any]
     steps: Iterator[Meeting] | None = None
     meeting: Meeting | None = None
-    begun: list[tuple[_Place, Any]] = field(default_factory=list)  # copies of no group yet
-    groups: list[list[tuple[_Place, Any]]] = field(default_factory=list)
+    begun: list[tuple[_Location, Any]] = field(default_factory=list)  # copies of no group yet
+    groups: list[list[tuple[_Location, Any]]] = field(default_factory=list)
 
 
 class ThreadMachine(Machine):
@@ -334,8 +334,8 @@ class ThreadMachine(Machine):
             )
         sums = product(name, [m.operands[0] for m in meetings])
         for meeting, own in zip(meetings, sums, strict=True):
-            for place, values in zip(meeting.operands[1], own, strict=True):
-                place.memory[place.at : place.at + len(values)] = values
+            for location, values in zip(meeting.operands[1], own, strict=True):
+                location.memory[location.at : location.at + len(values)] = values
 
     def _operands(self, call: E.Call) -> Callable[[], tuple[Any, ...]]:
         """Return what gives the operands that the running thread brings to a meeting."""
@@ -346,17 +346,17 @@ class ThreadMachine(Machine):
             return lambda: ()
         entry, _, share = share_of(call.args[0].value)  # type: ignore[attr-defined]
         own = share(0)
-        places = [self._place(a) for a in call.args[1:]]
+        locations = [self._location_of(a) for a in call.args[1:]]
         sizes = [own.steps[0]] * len(own.a) + [own.steps[1]] * len(own.b)
         widths = [len(cells) for cells in own.sums]
         kinds = [entry.a_dtype] * len(own.a) + [entry.b_dtype] * len(own.b)
 
         def bring() -> tuple[Any, ...]:
             pieces = [
-                _numbers(self._elements(place(), size), kind)
-                for place, size, kind in zip(places, sizes, kinds, strict=False)
+                _numbers(self._elements(location(), size), kind)
+                for location, size, kind in zip(locations, sizes, kinds, strict=False)
             ]
-            sums = [place() for place in places[len(sizes) :]]
+            sums = [location() for location in locations[len(sizes) :]]
             olds = [s.memory[s.at : s.at + w].copy() for s, w in zip(sums, widths, strict=True)]
             return ([*pieces, *olds], sums)
 
@@ -364,32 +364,32 @@ class ThreadMachine(Machine):
 
     # -- addresses and copies ----------------------------------------------------------------------
 
-    def _place(self, address: E.PrimExpr) -> Callable[[], _Place]:
+    def _location_of(self, address: E.PrimExpr) -> Callable[[], _Location]:
         """Return what gives the element that an address is of."""
         assert isinstance(address, E.Call)
         of: Any = address.args[0]
         if address.op == "address_of":
             position = self.locate(of.buffer, of.indices)
             buffer = of.buffer
-            return lambda: _Place(
+            return lambda: _Location(
                 buffer.name, buffer.data, self.find(buffer, "read"), int(position())
             )
         offset = self.compile(address.args[1])
-        return lambda: _Place(of.name, of, self.memory[id(of)], int(offset()))
+        return lambda: _Location(of.name, of, self.memory[id(of)], int(offset()))
 
-    def _elements(self, place: _Place, count: int) -> Any:
-        """Return elements from a place on, as the running thread reads them."""
-        at = np.arange(place.at, place.at + count)
-        if place.at + count > place.memory.size:
+    def _elements(self, location: _Location, count: int) -> Any:
+        """Return elements from a location on, as the running thread reads them."""
+        at = np.arange(location.at, location.at + count)
+        if location.at + count > location.memory.size:
             raise ExecutionError(
-                f"{count} elements from {place.at} on are read of {place.name!r}, which has "
-                f"{place.memory.size}"
+                f"{count} elements from {location.at} on are read of {location.name!r}, which has "
+                f"{location.memory.size}"
             )
-        self._touch(place.name, place.data, place.memory, at, False)
-        return place.memory[at]
+        self._touch(location.name, location.data, location.memory, at, False)
+        return location.memory[at]
 
     def _copy(self, call: E.Call) -> Callable[[], int]:
-        to, source = self._place(call.args[0]), self._place(call.args[1])
+        to, source = self._location_of(call.args[0]), self._location_of(call.args[1])
         size = self.compile(call.args[2])
 
         def begin() -> int:
@@ -412,11 +412,11 @@ class ThreadMachine(Machine):
         assert self.thread is not None
         groups = self.thread.groups
         while len(groups) > left:
-            for place, values in groups.pop(0):
-                self.stage = place.name
-                at = np.arange(place.at, place.at + len(values))
-                self._touch(place.name, place.data, place.memory, at, True)
-                place.memory[at] = values
+            for location, values in groups.pop(0):
+                self.stage = location.name
+                at = np.arange(location.at, location.at + len(values))
+                self._touch(location.name, location.data, location.memory, at, True)
+                location.memory[at] = values
         return 0
 
 

@@ -1,7 +1,7 @@
 """What threads of a warp do together in the interpreter: shuffles, and products of matrices.
 
-A product's operands are pieces of the rows of `a` and of `b`; `_PLACES` says of each kind which
-pieces and which sums thread `lane` has, as the modules of ``ir/instructions`` describe them.
+A product's operands are pieces of the rows of `a` and of `b`; a `LaneShare` says which pieces and
+which sums a thread has, as the modules of ``ir/instructions`` describe them.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def product(name: str, brought: Sequence[Sequence[Any]]) -> list[list[list[Any]]
     depth = entry.depth
     left, right = (np.zeros((side, depth), wide) for side in sides)
     for own, pieces in zip(shares, brought, strict=True):
-        for place, piece in zip(own.a, pieces, strict=False):
-            left[place[0], place[1] : place[1] + own.steps[0]] = piece
-        for place, piece in zip(own.b, pieces[len(own.a) :], strict=False):
-            right[place[0], place[1] : place[1] + own.steps[1]] = piece
+        for (row, first), piece in zip(own.a, pieces, strict=False):
+            left[row, first : first + own.steps[0]] = piece
+        for (row, first), piece in zip(own.b, pieces[len(own.a) :], strict=False):
+            right[row, first : first + own.steps[1]] = piece
     result = left @ right.T
     made = []
     for own, pieces in zip(shares, brought, strict=True):
