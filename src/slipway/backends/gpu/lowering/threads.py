@@ -121,10 +121,14 @@ class _Host:
 
     def _unbound(self, node: S.Stmt) -> S.Stmt:
         """Return loops that no thread runs as one thread's, or refuse them."""
-        stored = [n.buffer.name for n in walk(node) if isinstance(n, S.BufferStore)]
+        stores = [n for n in walk(node) if isinstance(n, S.BufferStore)]
+        stored = [n.buffer.name for n in stores]
         if not stored:
             return node
-        if not self.alone:
+        given = {id(buffer.data) for _, buffer in self.func.buffer_map}
+        # A table of constants, which a function of topi makes, is no stage that a script can name.
+        table = all(_is_number(n.value) and id(n.buffer.data) not in given for n in stores)
+        if not (self.alone or table):
             raise LoweringError(
                 f"{self.name}: the loops that compute {stored[0]!r} are bound to no thread, and "
                 "the target runs threads only. Bind an axis of each stage: "
@@ -136,6 +140,10 @@ class _Host:
         zero, one = ops.const(0), ops.const(1)
         loop = S.For(var, zero, one, S.ForKind.THREAD, node, axis)
         return _Kernel(loop, self.name, self.target).statement()
+
+
+def _is_number(value: E.PrimExpr) -> bool:
+    return isinstance(value, E.IntImm | E.FloatImm)
 
 
 class _Kernel:
