@@ -64,6 +64,7 @@ AREAS: dict[str, list[str]] = {
     "auto_scheduler": [UNIT + "test_auto_scheduler_*.py"],
     "meta_schedule": [UNIT + "test_meta_schedule_*.py"],
     "tvmc": ["python/driver/tvmc/test_*.py"],
+    "integration": ["python/integration/test_*.py"],
 }  # fmt: skip
 
 NO_GRADIENT = "differentiates; training is not there"

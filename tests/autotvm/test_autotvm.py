@@ -193,7 +193,6 @@ def test_a_wrong_configuration_cannot_win(tmp_path):
     ("use", "words"),
     [
         (lambda: autotvm.task.create("test/matmull", (), "llvm"), "Did you mean 'test/matmul'"),
-        (autotvm.get_config, "while they run"),
         (lambda: autotvm.measure_option(runner=3), "LocalRunner"),
         (lambda: autotvm.apply_history_best("no-such-log"), "cannot be read"),
         (

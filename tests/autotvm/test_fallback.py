@@ -58,3 +58,27 @@ def test_operations_are_counted_but_not_those_of_indices():
     moved = te.compute((64, 32), lambda i, j: a[i][j])
     with pytest.raises(RuntimeError, match="add_flop"):
         compute_flop(te.create_schedule(moved.op))
+
+
+def test_outside_of_a_template_each_knob_has_its_first_choice():
+    """As schedules of classic scripts ask, which share a function with a template."""
+    a = te.placeholder((24,), name="a")
+    out = te.compute((24,), lambda i: a[i] + 1.0, name="out")
+    s = te.create_schedule(out.op)
+    config = autotvm.get_config()
+    config.define_split("tile", s[out].op.axis[0], num_outputs=3)
+    config.define_knob("unroll", [0, 16])
+    assert len(config["tile"].apply(s, out, s[out].op.axis[0])) == 3
+    assert config["unroll"].val == 0
+    assert autotvm.get_config() is not config
+
+
+def test_records_that_others_have_made(tmp_path):
+    """Nothing is fetched; records of files are used."""
+    with autotvm.tophub.context("cuda"):
+        pass
+    empty = tmp_path / "records.log"
+    empty.write_text("")
+    with autotvm.tophub.context("llvm", extra_files=[empty]) as found:
+        assert found.query("llvm", ("no_such_template", 1)) is None
+    assert not autotvm.tophub.check_backend("somewhere", "cuda")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.autotvm import callback, database, graph_tuner, measure, record, task, tuner
+from slipway.autotvm import callback, database, graph_tuner, measure, record, task, tophub, tuner
 from slipway.autotvm.graph_tuner import apply_graph_best
 from slipway.autotvm.measure import (
     LocalBuilder,
@@ -35,7 +35,7 @@ __all__ = [
     "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "FallbackContext",
     "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
     "apply_graph_best", "apply_history_best", "callback", "database", "get_config", "graph_tuner",
-    "measure", "measure_option", "measure_str_key", "record", "task", "template", "tuner",
+    "measure", "measure_option", "measure_str_key", "record", "task", "template", "tophub", "tuner",
 ]  # fmt: skip
 
 

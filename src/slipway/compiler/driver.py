@@ -76,10 +76,21 @@ def build(
             )
         args, target = None, args
     chosen = compile_target(target, target_host, "kernels")
-    functions = _functions(inputs, args, name, binds)
-    passes = backend_of(chosen).loop_passes(chosen)
-    ready = {key: run_pipeline(f, chosen, passes=passes) for key, f in functions.items()}
+    ready = loops_for(inputs, args, chosen, name, binds)
     return OperatorModule(with_runtime(build_module(ready, chosen), runtime))
+
+
+def loops_for(
+    inputs: te.Schedule | PrimFunc | IRModule,
+    args: Sequence[Any] | None,
+    target: Target,
+    name: str = "main",
+    binds: Mapping[Any, Any] | None = None,
+) -> dict[str, PrimFunc]:
+    """Return by name the loops that the code generator of `target` takes."""
+    functions = _functions(inputs, args, name, binds)
+    passes = backend_of(target).loop_passes(target)
+    return {key: run_pipeline(func, target, passes=passes) for key, func in functions.items()}
 
 
 def _functions(

@@ -82,8 +82,14 @@ class ExprOperators:
     def __lshift__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.shift_left(self, other)
 
+    def __rlshift__(self, other: PrimExprLike) -> PrimExpr:
+        return _ops.shift_left(other, self)
+
     def __rshift__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.shift_right(self, other)
+
+    def __rrshift__(self, other: PrimExprLike) -> PrimExpr:
+        return _ops.shift_right(other, self)
 
     def __and__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_and(self, other)
@@ -99,6 +105,9 @@ class ExprOperators:
 
     def __xor__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_xor(self, other)
+
+    def __rxor__(self, other: PrimExprLike) -> PrimExpr:
+        return _ops.bitwise_xor(other, self)
 
     def __invert__(self) -> PrimExpr:
         return _ops.bitwise_not(self)

@@ -68,6 +68,11 @@ class _Checker:
         self.faults: list[str] = []
         self.defined: set[E.Var] = set()
         self.buffers: set[E.Var] = set()
+        # Axes of threads, which a predicate may ask for outside of their loops until they are made.
+        self.threads: set[E.Var] = set()
+        if level == 0:
+            loops = (n for n in S.statements(func.body) if isinstance(n, S.For))
+            self.threads = {n.thread.var for n in loops if n.thread is not None}
         self.seen: set[int] = set()  # the expressions of this scope, which are all alive
 
     def function(self) -> None:
@@ -228,7 +233,7 @@ class _Checker:
                 self.expr(child)
 
     def var(self, node: E.Var) -> None:
-        if node not in self.defined and node not in self.buffers:
+        if not any(node in names for names in (self.defined, self.buffers, self.threads)):
             self.fault(f"variable {node.name} is used outside its scope")
 
     def load(self, node: E.BufferLoad) -> None:

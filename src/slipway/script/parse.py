@@ -22,7 +22,7 @@ from slipway.ir.calls import ret
 from slipway.ir.expr import Call, IterVar, PrimExpr, Range, StringImm, Var
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
-from slipway.script import tir
+from slipway.script import marks, tir
 from slipway.script.decisions import CALLS, decided
 from slipway.script.parts import Part, part_of
 from slipway.transform.loop.lower_blocks import ATTRIBUTE
@@ -89,6 +89,7 @@ class _Reader:
         self.blocks: list[_Block] = []
         self.block_names: set[str] = set()
         self.loops: dict[int, PrimExpr] = {}  # of a loop variable: its extent
+        self.threads: dict[int, str] = {}  # of a variable of T.env_thread: its tag
 
     def error(self, node: ast.AST, problem: str) -> ModelError:
         return ModelError(f"{self.file}, line {getattr(node, 'lineno', 0)}: {problem}")
@@ -180,6 +181,8 @@ class _Reader:
             condition = self.expression(node.test)
             text = str(self.value(node.msg)) if node.msg is not None else "assertion failed"
             return lambda rest: S.AssertStmt(condition, StringImm(text), rest)
+        if isinstance(node, ast.Expr) and _says(node.value, "launch_thread", "attr"):
+            return self._around(node, self.value(node.value), None)
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             target, right = node.target, node.value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -189,9 +192,8 @@ class _Reader:
         if right is None:
             raise self.error(node, f"{target.id!r} gets no value")
         found = self._part(target.id, right) or self.value(right)
-        if isinstance(found, tir.Allocated):
-            buffer = self.names[target.id] = self._named(found.buffer, target.id)
-            return lambda rest: S.Allocate(buffer, rest)
+        if isinstance(found, marks.Allocated | marks.Launched):
+            return self._around(node, found, target.id)
         if isinstance(found, (PrimExpr, int, float)) and not isinstance(found, Var | bool):
             value = ops.as_expr(found)
             var = self.names[target.id] = Var(target.id, value.dtype)
@@ -199,21 +201,48 @@ class _Reader:
         self._bind(node, target.id, found)
         return lambda rest: rest
 
+    def _around(self, node: ast.stmt, found: Any, name: str | None) -> Callable[[S.Stmt], S.Stmt]:
+        """Return how threads, a note or memory that is opened wraps what it is for."""
+        if isinstance(found, marks.Mark) and found.kind == "attr":
+            about, key, value = found.values
+            return lambda body: S.AttrStmt(key, about, value, body)
+        if isinstance(found, marks.Launched):
+            tag = self.threads.get(id(found.thread), found.thread)
+            if not isinstance(tag, str):
+                raise self.error(node, "T.launch_thread takes what T.env_thread gave, or a tag: "
+                                 '"threadIdx.x"')  # fmt: skip
+            extent = ops.as_extent(found.extent)
+            var = Var(tag, extent.dtype) if found.thread is tag else found.thread
+            if name is not None:
+                self.names[name] = var
+            axis = IterVar(Range.of(extent), var, "thread", tag)
+            zero = ops.const(0, var.dtype)
+            return lambda body: S.For(var, zero, extent, S.ForKind.THREAD, body, axis)
+        assert name is not None
+        if isinstance(found, marks.Allocated):
+            buffer = self.names[name] = self._named(found.buffer, name)
+            return lambda body: S.Allocate(buffer, body)
+        self.names[name] = self._view(node, name, found)
+        return lambda body: body
+
     def _bind(self, node: ast.stmt, name: str, found: Any) -> None:
         """Give a name to what an assignment makes."""
-        if isinstance(found, tir.Matched):
+        if isinstance(found, marks.Matched):
             buffer = self.names[name] = self._named(found.buffer, name)
             if not any(found.param is p for p in self.params):
                 raise self.error(node, "T.match_buffer takes a parameter of type T.handle, or a "
                                  "part of a buffer, B[i : i + 4]")  # fmt: skip
             self.buffer_map.append((found.param, buffer))
-        elif isinstance(found, tir.BlockAxis):
+        elif isinstance(found, marks.BlockAxis):
             self.names[name] = self._axis(node, name, found)
         elif isinstance(found, Buffer):
             self.names[name] = self._view(node, name, found)
-        elif isinstance(found, tir.Mark) and found.kind == "var":
+        elif isinstance(found, marks.Mark) and found.kind == "var":
             self.names[name] = Var(name, found.values[0])
-        elif isinstance(found, tir.Mark) and found.kind == "remap" and len(found.values[0]) == 1:
+        elif isinstance(found, marks.Mark) and found.kind == "env_thread":
+            var = self.names[name] = Var(name)
+            self.threads[id(var)] = found.values[0]
+        elif isinstance(found, marks.Mark) and found.kind == "remap" and len(found.values[0]) == 1:
             self._remap(node, [name], found)
         else:
             self.names[name] = found
@@ -254,7 +283,7 @@ class _Reader:
                              "data=A.data, or allocate it with T.alloc_buffer")  # fmt: skip
         return found.replace(name=name)  # type: ignore[no-any-return]
 
-    def _axis(self, node: ast.stmt, name: str, axis: tir.BlockAxis) -> Var:
+    def _axis(self, node: ast.stmt, name: str, axis: marks.BlockAxis) -> Var:
         if not self.blocks:
             raise self.error(node, f"the axis {name!r} stands outside of any block")
         begin, end = axis.dom if isinstance(axis.dom, tuple) else (0, axis.dom)
@@ -265,7 +294,7 @@ class _Reader:
         self.blocks[-1].bindings.append(value)
         return made.var
 
-    def _remap(self, node: ast.stmt, names: list[str], found: tir.Mark) -> None:
+    def _remap(self, node: ast.stmt, names: list[str], found: marks.Mark) -> None:
         kinds, values = found.values
         if not len(kinds) == len(values) == len(names):
             raise self.error(node, f"T.axis.remap({kinds!r}, ...) has {len(values)} variables for "
@@ -275,7 +304,7 @@ class _Reader:
             if extent is None or kind not in ("S", "R"):
                 raise self.error(node, f"T.axis.remap takes variables of loops, and a letter S or "
                                  f"R for each: {value} as {kind!r}")  # fmt: skip
-            axis = tir.BlockAxis(extent, {"S": "data", "R": "reduce"}[kind], value)
+            axis = marks.BlockAxis(extent, {"S": "data", "R": "reduce"}[kind], value)
             self.names[name] = self._axis(node, name, axis)
 
     def statement(self, node: ast.stmt) -> S.Stmt:
@@ -284,7 +313,7 @@ class _Reader:
             case ast.Assign(targets=[ast.Tuple(elts=elements)]):
                 names = [e.id for e in elements if isinstance(e, ast.Name)]
                 found = self.value(node.value)
-                if isinstance(found, tir.Mark) and found.kind == "remap":
+                if isinstance(found, marks.Mark) and found.kind == "remap":
                     self._remap(node, names, found)
                 else:
                     for name, one in zip(names, found, strict=True):
@@ -344,7 +373,7 @@ class _Reader:
             return found
         if isinstance(found, PrimExpr):
             return S.Evaluate(found)
-        if isinstance(found, tir.Mark):
+        if isinstance(found, marks.Mark):
             block = self.blocks[-1] if self.blocks else None
             if found.kind == "func_attr":
                 self.attrs.update(found.values[0])
@@ -387,7 +416,7 @@ class _Reader:
 
     def _for(self, node: ast.For) -> S.Stmt:
         loops = self.value(node.iter)
-        if not isinstance(loops, tir.Loops):
+        if not isinstance(loops, marks.Loops):
             raise self.error(node, f"a loop runs over range or T.serial, T.parallel, T.grid, ...; "
                              f"not over {ast.unparse(node.iter)}")  # fmt: skip
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
@@ -412,13 +441,21 @@ class _Reader:
         return body
 
     def _with(self, node: ast.With) -> S.Stmt:
-        head = self.value(node.items[0].context_expr)
-        if isinstance(head, tir.Mark) and head.kind == "init" and self.blocks:
+        if len(node.items) > 1:
+            inner = ast.copy_location(ast.With(node.items[1:], node.body), node)
+            node = ast.copy_location(ast.With(node.items[:1], [inner]), node)
+        head, named = self.value(node.items[0].context_expr), node.items[0].optional_vars
+        name = named.id if isinstance(named, ast.Name) else None
+        is_opened = isinstance(head, marks.Allocated | Buffer) and name is not None
+        if is_opened or isinstance(head, marks.Launched) or getattr(head, "kind", "") == "attr":
+            return self._around(node, head, name)(self.statements(node.body))
+        if isinstance(head, marks.Mark) and head.kind == "init" and self.blocks:
             self.blocks[-1].init = self.statements(node.body)
             return S.NOP
-        if not isinstance(head, tir.BlockHead):
+        if not isinstance(head, marks.BlockHead):
             raise self.error(node, f"`with {ast.unparse(node.items[0])}` is not understood: there "
-                             "are T.block and, inside one, T.init")  # fmt: skip
+                             "are T.block and, inside one, T.init, T.launch_thread, T.allocate and "
+                             "T.attr")  # fmt: skip
         name = head.name or "root"
         number, unique = 0, name
         while unique in self.block_names:
@@ -436,6 +473,13 @@ class _Reader:
         )
         return S.Block(block.name, tuple(block.axes), tuple(block.bindings), block.predicate, body,
                        block.init, block.annotations, reads, writes)  # fmt: skip
+
+
+def _says(node: ast.expr, *names: str) -> bool:
+    """Return whether an expression is a call of one of T's functions."""
+    return isinstance(node, ast.Call) and (
+        isinstance(node.func, ast.Attribute) and node.func.attr in names
+    )
 
 
 tir.READERS["prim_func"] = parse_function

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
@@ -31,62 +30,13 @@ from slipway.ir.buffer import decl_buffer as _decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.instructions.warp_shuffles import SHUFFLES
 from slipway.ir.intrin import of_matrix_unit
+from slipway.script.marks import Allocated, BlockAxis, BlockHead, Launched, Loops, Mark, Matched
 from slipway.te import math as _math
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slipway.ir.expr import PrimExprLike, ShapeLike
-
-
-@dataclass(frozen=True)
-class Loops:
-    """What a for statement runs over: nested loops of one kind."""
-
-    extents: tuple[Any, ...]
-    kind: str = S.ForKind.SERIAL
-    begin: Any = 0
-    thread: str = ""
-    annotations: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class BlockAxis:
-    """An axis of a block before it has its name: extent (or begin and end), kind, value."""
-
-    dom: Any
-    kind: str
-    value: Any
-
-
-@dataclass(frozen=True)
-class BlockHead:
-    """What ``with T.block(name)`` opens."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A statement that says something of what is around it."""
-
-    kind: str
-    values: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class Matched:
-    """A buffer over a parameter, before it has its name."""
-
-    param: Any
-    buffer: _Buffer
-
-
-@dataclass(frozen=True)
-class Allocated:
-    """A buffer of the function's own, before it has its name."""
-
-    buffer: _Buffer
 
 
 class _BufferType:
@@ -146,6 +96,8 @@ def _declared(shape: ShapeLike, dtype: str, options: dict[str, Any]) -> _Buffer:
     """Return a buffer of the options that classic TVMScript writes; -1 and None are the usual."""
     usual: tuple[Any, ...] = (None, -1, 0, "", [], ())
     kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and not _is_in(v, usual)}
+    if isinstance(kept.get("data"), _Buffer):  # what T.allocate gave
+        kept = {"scope": kept["data"].scope, **kept, "data": kept["data"].data}
     if "offset_factor" in kept and options.get("elem_offset") is None:
         kept["elem_offset"] = E.Var("elem_offset")  # where it begins is the caller's
     if "align" in kept:
@@ -172,6 +124,28 @@ buffer_decl = decl_buffer  # of TVM 0.8 and 0.10
 def alloc_buffer(shape: ShapeLike, dtype: str = "float32", **options: Any) -> Allocated:
     """Return memory of the function's own."""
     return Allocated(_declared(shape, dtype, options))
+
+
+def allocate(
+    extents: ShapeLike, dtype: str = "float32", scope: str = "global", *_: object, **__: object
+) -> Allocated:
+    """Return memory of the function's own, which is read and written, or given to a view."""
+    return Allocated(_declared(extents, dtype, {"scope": scope}))
+
+
+def env_thread(thread_tag: str) -> Mark:
+    """Return an axis of threads, "threadIdx.x" say, which `launch_thread` gives its extent."""
+    return Mark("env_thread", (thread_tag,))
+
+
+def launch_thread(thread: E.Var | str, extent: PrimExprLike) -> Launched:
+    """Run what follows, or what stands inside of it, in `extent` threads along an axis."""
+    return Launched(thread, extent)
+
+
+def attr(node: object, attr_key: str, value: object) -> Mark:
+    """Note something of what follows, or stands inside of it."""
+    return Mark("attr", (node, attr_key, value))
 
 
 def serial(
@@ -412,6 +386,11 @@ tvm_warp_shuffle, tvm_warp_shuffle_up, tvm_warp_shuffle_down = map(_shuffle, SHU
 def tvm_warp_activemask(dtype: str = "uint32") -> E.PrimExpr:
     """Return a bit for each thread of the warp that comes here."""
     return ops.call_intrin(dtypes.canonical(dtype), "warp_activemask")
+
+
+def tvm_storage_sync(scope: str, *_: object, dtype: str = "int32") -> E.PrimExpr:
+    """Return a barrier of a block's threads; a scope has what they have written there in order."""
+    return ops.call_intrin(dtype, "storage_sync", E.StringImm(scope))
 
 
 def llvm_lookup_intrinsic_id(name: str) -> str:

@@ -20,6 +20,7 @@ _HOMES = {
                 "requires_rocm requires_rpc requires_tensorcore requires_vitis_ai requires_vulkan "
                 "requires_x86 skip_if_32bit skip_if_wheel_test slow uses_gpu"
             ),
+            "slipway.testing.threads": "run_threads",
             "slipway.testing.processes": "echo identity_after install_request_hook terminate_self",
         }
     ),

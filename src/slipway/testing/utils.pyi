@@ -55,6 +55,7 @@ from slipway.testing.processes import echo as echo
 from slipway.testing.processes import identity_after as identity_after
 from slipway.testing.processes import install_request_hook as install_request_hook
 from slipway.testing.processes import terminate_self as terminate_self
+from slipway.testing.threads import run_threads as run_threads
 
 __all__ = [
     "aot",
@@ -106,6 +107,7 @@ __all__ = [
     "requires_x86_amx",
     "requires_x86_avx512",
     "requires_x86_vnni",
+    "run_threads",
     "skip_if_32bit",
     "skip_if_wheel_test",
     "slow",

@@ -19,6 +19,7 @@ from slipway.topi.dot_intrinsic import dp4a
 from slipway.topi.utils import is_injective
 
 THREADS = 256  # of a block
+BLOCKS = 65535  # of a launch along an axis, which every device takes
 CUT = 64  # threads that share one reduction
 
 
@@ -49,7 +50,13 @@ def _in_threads(schedule: Schedule, op: ComputeOp) -> None:
     if not axes:
         stage.bind(stage.fuse(), thread_axis("threadIdx.x"))
         return
-    block, thread = stage.split(stage.fuse(*axes), THREADS)
+    fused = stage.fuse(*axes)
+    if elements > BLOCKS * THREADS:  # each thread has several, a whole launch apart
+        step, fused = stage.split(fused, BLOCKS * THREADS)
+        block, thread = stage.split(fused, THREADS)
+        stage.reorder(block, thread, step)
+    else:
+        block, thread = stage.split(fused, THREADS)
     stage.bind(block, thread_axis("blockIdx.x"))
     stage.bind(thread, thread_axis("threadIdx.x"))
 

@@ -38,12 +38,10 @@ QUERIES: ContextVar[tuple[Query, ...]] = ContextVar("histories in use", default=
 def get_config() -> ConfigSpace | ConfigEntity:
     """Return the configuration that the running template is to use.
 
-    Raises TuningError outside of a template.
+    Outside of a template it is one of its own, in which each knob has its first choice.
     """
     config = _CONFIG.get()
-    if config is None:
-        raise TuningError("get_config is for functions with @autotvm.template, while they run")
-    return config
+    return FallbackConfigEntity() if config is None else config
 
 
 def template(task_name: str | Template) -> Any:

@@ -121,6 +121,17 @@ def kernels_of(func: PrimFunc, target: Target) -> tuple[DeviceKernel, ...]:
         return tuple(write_kernels(ready, target, WRITERS[target.kind.name](target)).values())
 
 
+def ready_for_threads(name: str, func: PrimFunc, target: Target) -> PrimFunc:
+    """Return a function whose loops over threads at the top are its kernels.
+
+    Raises CodegenError for what the target cannot express, or has too little of.
+    """
+    ready = {name: _prepared(name, func, target)}
+    with levels(nesting(ready[name].body)):
+        write_kernels(ready, target, WRITERS[target.kind.name](target))
+    return ready[name]
+
+
 def _prepared(name: str, func: PrimFunc, target: Target) -> PrimFunc:
     """Return `func` with values of four bits in bytes, which kernels of their own pack.
 

@@ -140,7 +140,7 @@ def _load(m: Machine, node: E.BufferLoad) -> Closure:
 
     def run_load() -> Any:
         at = position()
-        values = m.find(buffer, "read")[at]
+        values = m.read(buffer, at)
         if code == "bfloat":
             return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)[()]
         return int(values) if whole and type(at) is int else values

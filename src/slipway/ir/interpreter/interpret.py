@@ -7,6 +7,8 @@ and thread loops run as serial ones.  Every load and store is checked against th
 
 float16 and float32 results are rounded after every operation, as compiled code does; bfloat16
 arrays are NumPy uint16 holding the upper half of a float32.
+
+Kernels of GPUs, whose threads wait for each other, run concurrently in ``threads.py``.
 """
 
 from __future__ import annotations
@@ -138,6 +140,14 @@ class Machine:
         except KeyError:
             raise ExecutionError(f"buffer {buffer.name} is {verb} outside its allocation") from None
 
+    def read(self, buffer: Buffer, at: Any) -> Any:
+        """Return the element, or the elements, at a position of a buffer's memory."""
+        return self.find(buffer, "read")[at]
+
+    def write(self, buffer: Buffer, at: Any, value: Any) -> None:
+        """Set the element, or the elements, at a position of a buffer's memory."""
+        self.find(buffer, "written")[at] = value
+
     def allocate(self, buffer: Buffer) -> None:
         """Give a temporary memory of its present size."""
         shape = [int(self.expr(s)) for s in buffer.shape]
@@ -232,13 +242,13 @@ def _store(m: Machine, node: S.BufferStore) -> Closure:
 
         def run_bfloat() -> None:
             bits = (np.asarray(round_bfloat16(value())).view(np.uint32) >> 16).astype(np.uint16)
-            m.find(buffer, "written")[position()] = bits
+            m.write(buffer, position(), bits)
 
         return run_bfloat
 
     def run_store() -> None:
         result = value()
-        m.find(buffer, "written")[position()] = result
+        m.write(buffer, position(), result)
 
     return run_store
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.limits import gives_memory
-from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
+from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers, meets_itself
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.one_writer import need_one_writer
@@ -38,6 +38,8 @@ from slipway.backends.gpu.lowering.thread_context import (
     ThreadContext,
     is_shared,
     is_together,
+    kept_inside,
+    named_outside,
     tag_of,
 )
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
@@ -121,10 +123,14 @@ class _Host:
 
     def _unbound(self, node: S.Stmt) -> S.Stmt:
         """Return loops that no thread runs as one thread's, or refuse them."""
-        stored = [n.buffer.name for n in walk(node) if isinstance(n, S.BufferStore)]
+        stores = [n for n in walk(node) if isinstance(n, S.BufferStore)]
+        stored = [n.buffer.name for n in stores]
         if not stored:
             return node
-        if not self.alone:
+        given = {id(buffer.data) for _, buffer in self.func.buffer_map}
+        # A table of constants, which a function of topi makes, is no stage that a script can name.
+        table = all(_is_number(n.value) and id(n.buffer.data) not in given for n in stores)
+        if not (self.alone or table):
             raise LoweringError(
                 f"{self.name}: the loops that compute {stored[0]!r} are bound to no thread, and "
                 "the target runs threads only. Bind an axis of each stage: "
@@ -136,6 +142,10 @@ class _Host:
         zero, one = ops.const(0), ops.const(1)
         loop = S.For(var, zero, one, S.ForKind.THREAD, node, axis)
         return _Kernel(loop, self.name, self.target).statement()
+
+
+def _is_number(value: E.PrimExpr) -> bool:
+    return isinstance(value, E.IntImm | E.FloatImm)
 
 
 class _Kernel:
@@ -160,6 +170,8 @@ class _Kernel:
             known.bind_range(loop.loop_var, E.Range(loop.min, loop.extent))
             inside.append(loop.loop_var)
         self.vars = {tag: E.Var(tag, "int32") for tag in self.extents}
+        axes = [(n.thread.var, tag_of(n, name)) for n in thread_loops(self.root) if n.thread]
+        self.root = named_outside(self.root, {var: self.vars[tag] for var, tag in axes})
         self.cross = CrossThread(self)
 
     def statement(self) -> S.Stmt:
@@ -210,7 +222,7 @@ class _Kernel:
     def visit(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
         """Return what the threads of the kernel do of `node`."""
         is_ahead = isinstance(node, S.AttrStmt) and node.key == AHEAD
-        if not has_threads(node) and not _has_shared(node) and not is_ahead:
+        if not (has_threads(node) or _has_shared(node) or is_ahead or self._is_apart(node)):
             if not is_together(node):
                 meeting = partial(self._meeting, at)
                 need_one_writer(node, at.conditions, meeting, self.name)
@@ -239,6 +251,13 @@ class _Kernel:
             f"{self.name}: a {type(node).__name__} stands around loops over threads; no kernel can "
             "have one there"
         )
+
+    def _is_apart(self, node: S.Stmt) -> bool:
+        """Return whether threads meet between statements in `node`, which is no kernel's loop."""
+        if not isinstance(node, S.For | S.IfThenElse | S.SeqStmt | S.LetStmt | S.AttrStmt):
+            return False
+        shared = [data for data, scope in self.scopes.items() if scope == "shared"]
+        return bool(shared) and meets_itself(node, shared)
 
     def _thread_loop(self, loop: S.For, at: ThreadContext) -> S.Stmt:
         tag = tag_of(loop, self.name)
@@ -404,6 +423,7 @@ class _Kernel:
         if S.is_nop(node):
             return node
         if is_together(node):  # all threads of a warp come to it, or it hangs; sums are their own
+            node = kept_inside(node, at.conditions)
             at = replace(at, conditions=())
         written = self._written(node)
         if isinstance(node, S.SeqStmt) and any(

@@ -1,0 +1,30 @@
+"""Records that others have made (classic): none is fetched here, those of files are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway.autotvm.task import ApplyHistoryBest
+from slipway.placeholders import TUNING, placeholder_of
+
+
+def context(target: Any, extra_files: Sequence[str | Path] | None = None) -> ApplyHistoryBest:
+    """Return a context that uses the records of `extra_files`.
+
+    Classic TVM adds what it downloads for `target`; without records schedules are chosen from the
+    target's description.
+    """
+    del target
+    return ApplyHistoryBest(list(extra_files) if extra_files else None)
+
+
+def check_backend(tophub_location: Any, backend: str) -> bool:
+    """Return whether records for a kind of target were fetched: never."""
+    del tophub_location, backend
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, TUNING)
