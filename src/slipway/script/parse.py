@@ -89,6 +89,7 @@ class _Reader:
         self.blocks: list[_Block] = []
         self.block_names: set[str] = set()
         self.loops: dict[int, PrimExpr] = {}  # of a loop variable: its extent
+        self.threads: dict[int, str] = {}  # of a variable of T.env_thread: its tag
 
     def error(self, node: ast.AST, problem: str) -> ModelError:
         return ModelError(f"{self.file}, line {getattr(node, 'lineno', 0)}: {problem}")
@@ -180,6 +181,8 @@ class _Reader:
             condition = self.expression(node.test)
             text = str(self.value(node.msg)) if node.msg is not None else "assertion failed"
             return lambda rest: S.AssertStmt(condition, StringImm(text), rest)
+        if isinstance(node, ast.Expr) and _is_launch(node.value):
+            return self._launched(node, self.value(node.value))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             target, right = node.target, node.value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -189,6 +192,8 @@ class _Reader:
         if right is None:
             raise self.error(node, f"{target.id!r} gets no value")
         found = self._part(target.id, right) or self.value(right)
+        if isinstance(found, tir.Mark) and found.kind == "launch":
+            return self._launched(node, found, target.id)
         if isinstance(found, tir.Allocated):
             buffer = self.names[target.id] = self._named(found.buffer, target.id)
             return lambda rest: S.Allocate(buffer, rest)
@@ -198,6 +203,26 @@ class _Reader:
             return lambda rest: S.LetStmt(var, value, rest)
         self._bind(node, target.id, found)
         return lambda rest: rest
+
+    def _launched(
+        self, node: ast.stmt, found: tir.Mark, name: str = ""
+    ) -> Callable[[S.Stmt], S.Stmt]:
+        """Return how threads run what follows; a variable of a tag's own has the name."""
+        thread, size = found.values
+        extent = ops.as_extent(size)
+        if isinstance(thread, str):
+            thread, tag = Var(name or thread.replace(".", "_"), extent.dtype), thread
+        else:
+            tag = self.threads.get(id(thread), "")
+            if not tag:
+                raise self.error(node, f"T.launch_thread takes what T.env_thread names, or a tag "
+                                 f'as "threadIdx.x"; not {thread}')  # fmt: skip
+        if name:
+            self.names[name] = thread
+        self.loops[id(thread)] = extent
+        axis = IterVar(Range.of(extent), thread, "thread", tag)
+        zero = ops.cast(0, thread.dtype)
+        return lambda rest: S.For(thread, zero, extent, S.ForKind.THREAD, rest, axis)
 
     def _bind(self, node: ast.stmt, name: str, found: Any) -> None:
         """Give a name to what an assignment makes."""
@@ -213,6 +238,10 @@ class _Reader:
             self.names[name] = self._view(node, name, found)
         elif isinstance(found, tir.Mark) and found.kind == "var":
             self.names[name] = Var(name, found.values[0])
+        elif isinstance(found, tir.Mark) and found.kind == "env_thread":
+            tag, dtype = found.values
+            self.names[name] = var = Var(name, dtype)
+            self.threads[id(var)] = tag
         elif isinstance(found, tir.Mark) and found.kind == "remap" and len(found.values[0]) == 1:
             self._remap(node, [name], found)
         else:
@@ -416,6 +445,10 @@ class _Reader:
         if isinstance(head, tir.Mark) and head.kind == "init" and self.blocks:
             self.blocks[-1].init = self.statements(node.body)
             return S.NOP
+        if isinstance(head, tir.Mark) and head.kind == "launch":
+            named = node.items[0].optional_vars
+            around = self._launched(node, head, named.id if isinstance(named, ast.Name) else "")
+            return around(self.statements(node.body))
         if not isinstance(head, tir.BlockHead):
             raise self.error(node, f"`with {ast.unparse(node.items[0])}` is not understood: there "
                              "are T.block and, inside one, T.init")  # fmt: skip
@@ -436,6 +469,12 @@ class _Reader:
         )
         return S.Block(block.name, tuple(block.axes), tuple(block.bindings), block.predicate, body,
                        block.init, block.annotations, reads, writes)  # fmt: skip
+
+
+def _is_launch(node: ast.expr) -> bool:
+    """Return whether an expression is ``T.launch_thread(...)``."""
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return called and node.func.attr == "launch_thread"
 
 
 tir.READERS["prim_func"] = parse_function

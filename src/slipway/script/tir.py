@@ -221,6 +221,26 @@ def thread_binding(
     return Loops(made.extents, made.kind, made.begin, thread, made.annotations)
 
 
+def env_thread(thread: str, dtype: str = "int32") -> Mark:
+    """Name a thread's number, which `launch_thread` begins (TVM to 0.11)."""
+    return Mark("env_thread", (thread, dtypes.canonical(dtype)))
+
+
+def launch_thread(thread: str | E.Var, extent: PrimExprLike) -> Mark:
+    """Run the rest of the block, or that of ``with``, as so many threads.
+
+    `thread` is what `env_thread` named, or the thread's tag: ``tx = T.launch_thread("threadIdx.x",
+    32)``.
+    """
+    return Mark("launch", (thread, extent))
+
+
+def tvm_storage_sync(scope: str, dtype: str = "int32") -> E.PrimExpr:
+    """Wait for the threads that share a memory."""
+    del dtype
+    return E.Call("int32", "storage_sync", (E.StringImm(scope),))
+
+
 def _loop(begin: Any, end: Any, kind: str, annotations: Any) -> Loops:
     first, extent = (0, begin) if end is None else (begin, ops.sub(end, begin))
     return Loops((extent,), kind, first, annotations=tuple((annotations or {}).items()))
