@@ -2,7 +2,7 @@
 
     python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--rounds 41] [--json FILE]
                                 [--database FILE] [--target TARGET] [--layouts-only]
-                                [--core cortex-a53] [--transfer FILE]
+                                [--core cortex-a53] [--transfer FILE] [--processor-time] [--write]
     python -m benchmarks tuning --from "llvm -mcpu=znver3" --target "llvm -mcpu=znver4" --json FILE
     python -m benchmarks tuning --beside metaschedule --peer PYTHON [--population 512]
     python -m benchmarks tuning --sample 48 --core cortex-a53 --database FILE
@@ -21,6 +21,10 @@ follows from that without a trial beside what a search of as many seconds on thi
 --learned says how well trees rank those of a kernel that they have seen no trial of, and --few
 what so many trials of a search find beside the best of --many candidates.  With --core
 all is timed by the clock of a modelled core, without noise.
+
+Beside each layer stands what this machine could do at best, by its multiply-adds and by its bytes
+(`limits.py`), and which part of that it does; --write puts that table into docs/tuning.md.  On a
+machine with other work --processor-time measures what a run takes of the processor, not how long.
 
 With --json FILE everything is kept in FILE and databases beside it, and the same command goes on
 where it was: the seconds that are left, the layers that have no row.
@@ -50,6 +54,8 @@ from benchmarks.tuning.kept import Kept
 from benchmarks.tuning.layers import LAYERS, small_layers
 from benchmarks.tuning.layers_tuned import compare, search, take_over
 from benchmarks.tuning.learned import print_learned, sample
+from benchmarks.tuning.limits import write_table
+from benchmarks.tuning.processor_clock import use_processor_time
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
@@ -77,6 +83,8 @@ def main():
     parser.add_argument("--population", type=int, default=512, help="of MetaSchedule's search")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--from", dest="from_target", metavar="TARGET", help="search there first")
+    parser.add_argument("--processor-time", action="store_true", help="for a busy machine")
+    parser.add_argument("--write", action="store_true", help="the limits, into docs/tuning.md")
     options = parser.parse_args()
     if options.learned:
         print_learned(Database(options.learned))
@@ -91,6 +99,8 @@ def main():
         runner = NodeRunner() if options.core == "node" else ModelledRunner(options.core)
     target = Target(options.target or (runner.target if options.core else "llvm -mcpu=native"))
     with PassContext(opt_level=3), tempfile.TemporaryDirectory() as folder:
+        if options.processor_time:
+            use_processor_time(Path(folder))
         if options.sample:
             if not options.database:
                 parser.error("--sample needs --database FILE, which gets the trials")
@@ -140,6 +150,8 @@ def tuned(layers, target, runner, options, folder):
             kept.add({"name": row["layer"], **row})
         return
     compare(layers, target, databases, runner, options.rounds, kept, folder)
+    if options.write:
+        write_table([kept.row(name) for name in layers])
 
 
 def beside(layers, options, found, ours, folder):

@@ -9,7 +9,7 @@ class Kept:
 
     def __init__(self, path, options):
         self.path = Path(path) if path else None
-        self.command = {k: v for k, v in vars(options).items() if k != "json"}
+        self.command = {k: v for k, v in vars(options).items() if k not in ("json", "write")}
         self.seconds, self.rows = {}, []
         if self.path is None or not self.path.is_file():
             return

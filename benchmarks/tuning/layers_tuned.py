@@ -4,10 +4,12 @@ import statistics
 import time
 
 from benchmarks.tuning.layers import module_of, tasks_of
+from benchmarks.tuning.limits import machine_of, shares_of
 from slipway import relay
 from slipway.tuning.layout_search import tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.model_bench import ModelBench
+from slipway.tuning.runner import LocalRunner
 from slipway.tuning.space import candidate_of
 from slipway.tuning.transfer import transfer
 from slipway.tuning.tune import Budget, tune_tasks
@@ -92,22 +94,32 @@ def take_over(layers, target, known, database):
 def compare(layers, target, databases, runner, rounds, kept, folder):
     """Print a row for each layer, those that are kept at once, and the means."""
     headings = "".join(f" {name} / untuned | middle half |" for name in databases)
+    machine = machine_of(target) if isinstance(runner, LocalRunner) else None
+    headings += " of the limit | tuned |" if machine else ""
     print(f"| layer | untuned ms |{headings}")
-    print("| --- | ---: |" + " ---: | ---: |" * len(databases), flush=True)
+    print("| --- | ---: |" + " ---: |" * (2 * len(databases) + 2 * bool(machine)), flush=True)
     for name, layer in layers.items():
         row = kept.row(name)
         if row is None:
             milliseconds, ratios, wrong = compared(layer, target, databases, rounds, runner, folder)
             row = {"name": name, "untuned_ms": milliseconds, "ratios": ratios, "wrong": wrong}
+            if machine:
+                limit = machine.limit_of(layer)
+                row |= {"limit_us": limit.microseconds, "by": limit.by}
             kept.add(row)
         cells = "".join(
             f" {middle:.2f} | {low:.2f}..{high:.2f} |"
             for middle, low, high in row["ratios"].values()
         )
+        cells += "".join(f" {share:.2f} |" for share in shares_of(row)) if machine else ""
         wrong = f" WRONG: {row['wrong']}" if row["wrong"] else ""
         print(f"| {name} | {row['untuned_ms']:.4f} |{cells}{wrong}", flush=True)
     for name in databases:
         print_mean(name, [kept.row(layer)["ratios"][name][0] for layer in layers])
+    if machine:
+        rows = [kept.row(name) for name in layers]
+        untuned = statistics.geometric_mean([shares_of(row)[0] for row in rows])
+        print(f"without tuning {untuned:.2f} of the limits' rates in the geometric mean")
     if len(databases) > 1:
         one, other = databases
         print_mean(

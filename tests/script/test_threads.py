@@ -64,7 +64,7 @@ def test_notes_are_kept():
 
 
 def test_what_is_no_axis_is_told():
-    with pytest.raises(ModelError, match=r"takes what T\.env_thread gave, or a tag"):
+    with pytest.raises(ModelError, match=r"takes what T\.env_thread names, or a tag"):
 
         @T.prim_func
         def wrong(c: T.Buffer((4,), "float32")):

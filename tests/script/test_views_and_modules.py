@@ -5,6 +5,8 @@ import pytest
 
 import slipway as tvm
 from slipway.errors import ModelError
+from slipway.ir import stmt as S
+from slipway.ir.visit import walk
 from slipway.script import ir as I
 from slipway.script import tir as T
 
@@ -158,4 +160,53 @@ def test_a_part_that_is_none_is_refused(region):
     lines = ["@T.prim_func", 'def f(B: T.Buffer((8, 8), "float32")):', '    with T.block("b"):',
              f"        part = T.match_buffer({region})", "        part[0] = 1.0"]  # fmt: skip
     with pytest.raises(ModelError, match=PARTS_REFUSED[region]):
+        tvm.script.from_source("\n".join(lines))
+
+
+@T.prim_func
+def by_env_threads(
+    A: T.Buffer((96,), "float32"), B: T.Buffer((96,), "float32"), C: T.Buffer((3,), "float32")
+):
+    bx = T.env_thread("blockIdx.x")
+    tx = T.env_thread("threadIdx.x")
+    T.launch_thread(bx, 3)
+    held = T.decl_buffer((32,), "float32", scope="shared")
+    T.launch_thread(tx, 32)
+    held[31 - tx] = A[bx * 32 + tx]
+    T.evaluate(T.tvm_storage_sync("shared", dtype=""))
+    B[bx * 32 + tx] = held[tx] * 2.0
+    if tx == 0:
+        C[bx] = held[31]
+
+
+@T.prim_func
+def by_tags(
+    A: T.Buffer((96,), "float32"), B: T.Buffer((96,), "float32"), C: T.Buffer((3,), "float32")
+):
+    with T.launch_thread("blockIdx.x", 3) as bx:
+        held = T.alloc_buffer((32,), "float32", scope="shared")
+        tx = T.launch_thread("threadIdx.x", 32)
+        held[31 - tx] = A[bx * 32 + tx]
+        T.evaluate(T.tvm_storage_sync("shared"))
+        B[bx * 32 + tx] = held[tx] * 2.0
+        if tx == 0:
+            C[bx] = held[31]
+
+
+@pytest.mark.parametrize("function", [by_env_threads, by_tags], ids=["env_thread", "tag"])
+def test_launched_threads_run_what_follows(function):
+    """TVM 0.8 to 0.11 write a statement for the rest of the block, later ones ``with``."""
+    loops = [n for n in walk(function.body) if isinstance(n, S.For)]
+    assert [n.thread.thread_tag for n in loops] == ["blockIdx.x", "threadIdx.x"]
+    source = tvm.build(function, target="opencl").imported_modules[0].get_source()
+    assert "__local float" in source
+    assert source.count("barrier(") == 1
+    assert "get_local_id(0)" in source
+    assert "get_group_id(0)" in source
+
+
+def test_a_thread_that_has_no_tag_is_refused():
+    lines = ["@T.prim_func", 'def f(B: T.Buffer((8,), "float32")):', '    i = T.var("int32")',
+             "    T.launch_thread(i, 8)", "    B[i] = 1.0"]  # fmt: skip
+    with pytest.raises(ModelError, match=r"takes what T\.env_thread names, or a tag"):
         tvm.script.from_source("\n".join(lines))

@@ -107,6 +107,10 @@ NO_FITS = {
     "schedules/conv/positions.py": {
         "FEWEST": "lanes of a vector", "MOST_FILTERS": "general registers, of addresses",
     },
+    "schedules/conv/plain_depthwise.py": {
+        "FEWEST": "lanes of a vector", "MOST_TAPS": "compile time, and registers",
+        "MOST_ROWS": "compile time",
+    },
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
     "schedules/generic.py": {"_OPEN_TASKS": "steps to share", "_SLOW": "streams"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},

@@ -138,3 +138,15 @@ def test_a_runner_calls_its_initializer():
     ms.runner.LocalRunner(initializer=lambda: called.append("here"), alloc_repeat=2)
     ms.runner.RPCRunner(initializer=lambda: called.append("there"), cooldown_sec=0.5)
     assert called == ["here", "there"]
+
+
+def test_a_task_of_a_model_is_read_by_the_classic_words():
+    x, w = tvm.relay.var("x", shape=(3, 40)), tvm.relay.var("w", shape=(24, 40))
+    module = tvm.IRModule.from_expr(tvm.relay.Function([x, w], tvm.relay.nn.dense(x, w)))
+    (task,) = ms.relay_integration.extract_tasks(module, LLVM, {})
+    (function,) = task.mod.functions.values()
+    assert tuple(function.body.checked_type.shape) == (3, 24)
+    assert task.dispatched == [task.mod]
+    assert "dense" in task.task_name
+    scheduler = ms.task_scheduler.RoundRobin()
+    assert scheduler.tasks is scheduler.tasks_

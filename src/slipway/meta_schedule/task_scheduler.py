@@ -62,6 +62,11 @@ class TaskScheduler(Described):
         self.measure_callbacks_ = list(callbacks)
 
     @property
+    def tasks(self) -> list[TaskRecord]:
+        """The tasks of a search, by the word of TVM 0.9 and 0.10."""
+        return self.tasks_
+
+    @property
     def remaining_tasks_(self) -> int:
         """How many tasks have not ended."""
         return sum(not task.is_terminated for task in self.tasks_)

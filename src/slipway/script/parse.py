@@ -209,7 +209,7 @@ class _Reader:
         if isinstance(found, marks.Launched):
             tag = self.threads.get(id(found.thread), found.thread)
             if not isinstance(tag, str):
-                raise self.error(node, "T.launch_thread takes what T.env_thread gave, or a tag: "
+                raise self.error(node, "T.launch_thread takes what T.env_thread names, or a tag: "
                                  '"threadIdx.x"')  # fmt: skip
             extent = ops.as_extent(found.extent)
             var = Var(tag, extent.dtype) if found.thread is tag else found.thread

@@ -81,6 +81,8 @@ class Costs:
     Other lowering of graphs:
 
     - `plain_gain`: the part of the time on blocks from which a convolution stays plain.
+    - `row_end_cycles`: of both ends of a row that is copied with zeros beside it, which vectors do
+      not fill.
     - `pair_products`: of each position of an image with fewer than four channels, that outweigh
       packing it for instructions on pairs.
     - `pair_columns`: from so many columns on, packing a right matrix in pairs pays.
@@ -144,6 +146,7 @@ class Costs:
     winograd_l2_share: float = 0.6
     winograd_channels: int = 16
     plain_gain: float = 0.9
+    row_end_cycles: int = 30
     winograd_positions: int = 16
 
     pair_products: int = 900

@@ -51,6 +51,16 @@ class TuningTask:
         """Its name, by classic TVM's word."""
         return self.name
 
+    @cached_property
+    def mod(self) -> IRModule:
+        """Its function as a module, by classic TVM's word."""
+        return IRModule.from_expr(self.function)
+
+    @property
+    def dispatched(self) -> list[IRModule]:
+        """The functions that are searched, by classic TVM's word: the task's own."""
+        return [self.mod]
+
     @property
     def op(self) -> str:
         """The operator that is decided about."""

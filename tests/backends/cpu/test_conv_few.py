@@ -33,7 +33,7 @@ def test_few_filters(target, shape, filters, kernel, strides, padding, dilation)
     ("shape", "filters", "groups", "kernel", "padding", "dilation"),
     [
         ((1, 7, 9, 29), 37, 1, 3, 1, 1), ((2, 6, 7, 53), 9, 3, 3, 1, 1),
-        ((1, 5, 11, 41), 5, 5, 5, 2, 1), ((1, 3, 11, 34), 6, 3, 3, 2, 2),
+        ((1, 4, 11, 41), 6, 2, 5, 2, 1),
         ((1, 19, 5, 17), 23, 1, 1, 0, 1), ((1, 22, 6, 21), 46, 2, (1, 5), (0, 2), 1),
         ((1, 6, 5, 14), 7, 1, 3, 1, 1), ((1, 4, 3, 5), 6, 2, 1, 0, 1),  # rows of half a vector
     ],
@@ -45,6 +45,26 @@ def test_any_number_of_filters_and_groups(
     weight = var("w", filters, shape[1] // groups, *size)
     conv = relay.nn.conv2d(var("x", *shape), weight, 1, padding, dilation, groups)
     assert run(conv, target) == "conv2d.positions"
+    run(relay.nn.relu(conv + var("b", filters, 1, 1)), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "filters", "kernel", "strides", "padding", "dilation"),
+    [
+        ((1, 5, 11, 41), 5, 5, 1, 2, 1), ((2, 3, 11, 34), 6, 3, 1, 2, 2),  # two filters of each
+        ((1, 7, 19, 16), 7, 3, (2, 1), (1, 0), 1), ((1, 2, 3, 64), 2, (1, 9), 1, (0, 4), 1),
+        ((1, 4, 30, 20), 4, (3, 5), (3, 1), (0, 2, 3, 1), (2, 1)), ((3, 2, 5, 6), 2, 3, 1, 0, 1),
+    ],
+)  # fmt: skip
+def test_a_filter_of_its_own_for_each_channel(
+    target, shape, filters, kernel, strides, padding, dilation
+):
+    size = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    conv = relay.nn.conv2d(
+        var("x", *shape), var("w", filters, 1, *size), strides, padding, dilation, shape[1]
+    )
+    assert run(conv, target) == "conv2d.depthwise"
     run(relay.nn.relu(conv + var("b", filters, 1, 1)), target)
 
 

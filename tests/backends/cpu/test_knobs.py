@@ -58,6 +58,9 @@ KERNELS = {
         var("x", 2, 3, 19), var("y", 2, 19, 75), transpose_b=False
     ),
     "conv2d.positions": few_filters,
+    "conv2d.depthwise": lambda: relay.nn.conv2d(
+        var("x", 1, 5, 13, 37), var("w", 5, 1, 3, 3), padding=1, groups=5
+    ),
     "batch_matmul.tile": lambda: relay.nn.batch_matmul(
         var("x", 2, 13, 19), var("y", 2, 19, 45), transpose_b=False
     ),

@@ -43,6 +43,35 @@ def test_a_layer_of_its_own_stays_plain(data, weight, groups, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("channels", "size", "taps"), [(11, 97, 3), (6, 56, 5)])
+def test_a_depthwise_layer_of_odd_channels_stays_plain(channels, size, taps, target):
+    x = relay.var("x", shape=(1, channels, size, size))
+    names = kernels(convolution(x, (channels, 1, taps, taps), channels), target)
+    assert len(names) == 1
+    assert "conv2d" in names[0]
+    assert "nchwc" not in names[0]
+
+
+@pytest.mark.parametrize(
+    "target", [*TARGETS, "llvm -mtriple=wasm32-unknown-unknown -mattr=+simd128"]
+)
+@pytest.mark.parametrize("shape", [(1, 64, 7, 7), (1, 23, 7, 5)])
+def test_a_small_depthwise_layer_is_on_blocks(shape, target):
+    """Taps that lie beside the image, a third of them here, are left out on blocks."""
+    x = relay.var("x", shape=shape)
+    names = kernels(convolution(x, (shape[1], 1, 5, 5), shape[1]), target)
+    assert any("depthwise" in name and "nchwc" in name for name in names)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_depthwise_between_blocks_stays_on_blocks(target):
+    x = relay.var("x", shape=(1, 64, 56, 56))
+    body = relay.nn.relu(convolution(convolution(x, (64, 64, 1, 1)), (64, 1, 3, 3), groups=64))
+    names = kernels(convolution(body, (64, 64, 1, 1)), target)
+    assert sum("nchwc" in name for name in names) == 3
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_many_filters_are_worth_their_blocks(target):
     x = relay.var("x", shape=(1, 256, 14, 14))
     names = kernels(convolution(x, (256, 256, 1, 1)), target)

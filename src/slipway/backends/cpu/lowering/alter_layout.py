@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import gcd, prod
 from typing import Any
 
@@ -43,7 +44,7 @@ from slipway.backends.cpu.lowering.layout_choice import (
     row_block,
 )
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish, note_layout
-from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_by_channel, read_in
+from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_by_channel, read_in, taps_inside
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import (
     WinogradCosts,
@@ -235,23 +236,31 @@ class _AlterLayout(BlockedReaders):
 
     def is_better_plain(self, call: Call, joined: JoinedGroups) -> bool:
         """Whether a convolution, whose groups would be `joined` so, stays on its plain data."""
+        parts = call.attrs.groups // joined.together
+        depth = call.args[0].tensor_type.shape[1] // parts
+        chunks = -(-(call.args[1].tensor_type.shape[0] // parts) // joined.block)
+        on_blocks = self.on_blocks(call, parts, depth, chunks, joined.block, joined.zeros > 0)
+        return on_blocks is not None and self.stays_plain(call, on_blocks)
+
+    def on_blocks(
+        self, call: Call, parts: int, depth: int, chunks: int, block: int, pads: bool
+    ) -> OnBlocks | None:
+        """What a convolution is on blocks; None for open sizes.  `pads`: channels are added."""
         data, kernel, out = (e.tensor_type for e in (*call.args, call))
         source = call.args[0]
         held = id(source) in self.blocked
         if any(map(has_open, (data, kernel, out))):
-            return False
-        parts = call.attrs.groups // joined.together
-        chunks = -(-(kernel.shape[0] // parts) // joined.block)
+            return None
         readers = self.readers.get(id(source), 1) - isinstance(source, Var)  # one is its function
         copied = data.size_bytes // max(1, readers) if held or self.block_of_data(call) > 1 else 0
         moved = 0 if held else copied
         moved += 0 if isinstance(call.args[1], Constant) else kernel.size_bytes
         in_blocks, plainly = self.read_in[id(call)]
-        results = in_blocks + 1 if joined.zeros else plainly  # their results are cut out as plain
-        return self.stays_plain(call, OnBlocks(
-            parts, data.shape[1] // parts, chunks, joined.block,
+        results = in_blocks + 1 if pads else plainly  # their results are cut out as plain
+        return OnBlocks(
+            parts, depth, chunks, block,
             moved + results * out.size_bytes, in_blocks * out.size_bytes + held * copied,
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def dense_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
@@ -387,6 +396,13 @@ class _AlterLayout(BlockedReaders):
             block = wish.written
         if block < 4:
             return None
+        if wish is None and held is None and source is call.args[0]:
+            # A block of channels is computed as the only chunk of a convolution of one channel.
+            on_blocks = self.on_blocks(call, -(-filters // block), 1, 1, block, filters % block > 0)
+            if on_blocks is not None:
+                on_blocks = replace(on_blocks, inside=taps_inside(call))
+                if self.stays_plain(call, on_blocks):
+                    return None
         layouts = self.layouts(call, block, 1, block)
         return self.blocked_conv("depthwise_conv", call, source, call.args[1], layouts, 0)
 

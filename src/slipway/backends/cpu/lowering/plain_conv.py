@@ -19,7 +19,7 @@ from slipway.relay.expr import Call, Expr, Function, Op, Tuple
 from slipway.relay.visit import children, post_order
 from slipway.target import Target
 
-POSITIONS = "conv2d.positions"
+DEPTHWISE, POSITIONS = "conv2d.depthwise", "conv2d.positions"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class OnBlocks:
     """A convolution on blocks: what its tiles run over, and what is moved beside it.
 
     `parts` groups, each of `depth` channels and `chunks` blocks of `block` filters; `moved` bytes
-    are copied into blocks or out of them, and `moved_plain` if it stays plain instead.
+    are copied into blocks or out of them, and `moved_plain` if it stays plain instead.  `inside`:
+    the part of the taps that is computed, where those beside the image are left out.
     """
 
     parts: int
@@ -36,6 +37,7 @@ class OnBlocks:
     block: int
     moved: int = 0
     moved_plain: int = 0
+    inside: float = 1.0
 
     def cycles(self, problem: Problem, lanes: int) -> float:
         """Return the cycles that it is predicted to take, copies included."""
@@ -47,7 +49,7 @@ class OnBlocks:
         bits = 32 * self.block if in_cache and self.block < lanes else 0
         micro = replace(fma(problem.target, max(1, self.block // lanes)), bits=bits)
         step = micro.all_cycles(choose_tile(micro, positions, self.chunks), positions, self.chunks)
-        taps = self.depth * prod(kernel.shape[2:])
+        taps = self.inside * self.depth * prod(kernel.shape[2:])
         return float(self.parts * taps * step + _moving(self.moved, problem.target))
 
 
@@ -57,8 +59,11 @@ def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> 
     problem = Problem(call.op.name, call.attrs, types, (call.checked_type,), target)
     if problem.is_open or call.tensor_type.rank != 4:
         return False
+    by_channel = 1 < call.attrs.groups == _channels(call)
     for strategy in strategies(call.op.name, target):
-        if strategy.name == POSITIONS and strategy.applies(call.attrs, types, target):
+        if strategy.name == (DEPTHWISE if by_channel else POSITIONS) and strategy.applies(
+            call.attrs, types, target
+        ):
             cycles = strategy.predicted(problem, strategy.knobs_for(problem))
             assert cycles is not None
             plain = cycles + _moving(on_blocks.moved_plain, target)
@@ -69,6 +74,20 @@ def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> 
 def _moving(size: int, target: Target) -> float:
     """Return the cycles of a copy: its bytes are read and written."""
     return 2 * size / target.core.l2_stream_bytes
+
+
+def taps_inside(call: Call) -> float:
+    """Return which part of a convolution's taps lies in the image, not in the zeros around it."""
+    (_, _, *image), (_, _, *window) = (a.tensor_type.shape for a in call.args)
+    attrs, part = call.attrs, 1.0
+    for axis, (size, taps) in enumerate(zip(image, window, strict=True)):
+        found = [
+            0 <= i * attrs.strides[axis] + tap * attrs.dilation[axis] - attrs.padding[axis] < size
+            for i in range(call.tensor_type.shape[2 + axis])
+            for tap in range(taps)
+        ]
+        part *= sum(found) / len(found)
+    return part
 
 
 def read_in(function: Function, takers: Container[str]) -> dict[int, tuple[bool, bool]]:
