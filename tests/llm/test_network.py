@@ -1,5 +1,7 @@
 """Compiled decoders against the same in NumPy, prompts in pieces and steps; and transformers."""
 
+import re
+
 import numpy as np
 import pytest
 from decoder import logits, named, random_weights
@@ -90,6 +92,12 @@ PEERS_ALONE = {  # not in decoder.py
         "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0,
         "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 5,
         "llama_4_scaling_beta": 0.5}}, {}),
+    "apertus": ({"hidden_act": "xielu"}, {}),
+    "granitemoehybrid": ({"num_local_experts": 0, "shared_intermediate_size": 64,
+                          "mamba_n_heads": 8, "position_embedding_type": "rope",
+                          "layer_types": ["full_attention"] * 2,
+                          "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
+                          "residual_multiplier": 0.4, "logits_scaling": 5.0}, {}),
     "jais2": ({"head_dim": 8, "attention_bias": True}, {}),
     "vaultgemma": ({**GEMMA, "layer_types": ["sliding_attention", "full_attention"]}, {}),
 }  # fmt: skip
@@ -106,6 +114,8 @@ VARIANTS = [  # of configurations
     ("falcon", {"multi_query": False, "parallel_attn": False, "bias": True}),
     ("stablelm", {"qk_layernorm": True}),
     ("cohere", {"use_qk_norm": True}),
+    ("granitemoehybrid", {"num_local_experts": 0, "shared_intermediate_size": 48,
+                          "mamba_n_heads": 8, "layer_types": ["full_attention"] * 2}),
 ]  # fmt: skip
 LONGROPE = {
     "max_position_embeddings": 40, "original_max_position_embeddings": 20,
@@ -396,3 +406,29 @@ def test_a_weight_of_another_shape_is_named():
     del weights["model.norm.weight"]
     with pytest.raises(ModelError, match=r"no weight 'model.norm.weight'"):
         compile_model(Source("x", given.config, Weights.of(weights), None), "llvm")
+
+
+@pytest.mark.parametrize(("given", "what"), [
+    ({"model_type": "mixtral", "num_local_experts": 8}, "a mixture of experts (num_local_experts"),
+    ({"model_type": "olmoe", "num_experts": 64}, "a mixture of experts (num_experts is 64)"),
+    ({"model_type": "bloom"}, "ALiBi's positions"),
+    ({"model_type": "mpt", "attn_config": {"alibi": True}}, "ALiBi's positions"),
+    ({"model_type": "falcon_h1", "mamba_d_ssm": 1024}, "state spaces"),
+    ({"model_type": "lfm2", "conv_L_cache": 3}, "convolutions"),
+    ({"model_type": "deepseek_v3", "kv_lora_rank": 512}, "from a latent vector (kv_lora_rank)"),
+    ({"model_type": "gemma3n", "text_config": {
+        "model_type": "gemma3n_text", "hidden_size_per_layer_input": 256}}, "for each layer"),
+    ({"model_type": "qwen3_next", "layer_types": ["linear_attention"] * 3 + ["full_attention"]},
+     "layers of the kind 'linear_attention'"),
+    ({"model_type": "granitemoehybrid", "layers_block_type": ["mamba", "attention"],
+      "num_local_experts": 0}, "layers of the kind 'mamba'"),
+    ({"model_type": "granitemoehybrid", "layer_types": ["attention"] * 2},
+     "num_local_experts is 8"),
+    ({"model_type": "granitemoehybrid", "num_local_experts": 0}, "layer_types is missing"),
+    ({"model_type": "llama", "layer_types": ["full_attention", "chunked_attention"]},
+     "a layer is 'chunked_attention'"),
+    ({"model_type": "llama", "hidden_act": "xielu"}, "the activation 'xielu'"),
+])  # fmt: skip
+def test_what_a_network_has_that_is_missing_here_is_named(given, what):
+    with pytest.raises(ModelError, match=re.escape(what)):
+        from_transformers({**SIZES, **given})

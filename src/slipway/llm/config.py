@@ -25,10 +25,10 @@ from slipway.llm.families import (
     SLIDES,
 )
 from slipway.llm.family_defaults import usual_choices, usual_sizes
+from slipway.llm.missing import KINDS, kinds_of_layers, missing_features
 from slipway.llm.positions import longrope_amplitude, yarn_amplitude, yarn_divisors
 
-FULL = "full_attention"
-SLIDING = "sliding_attention"
+FULL, SLIDING = KINDS
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ _REFUSED = {  # what the network does not compute
 }  # fmt: skip
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                 "gelu_pytorch_tanh": "gelu_tanh",
-                "relu": "relu", "relu2": "relu2"}  # fmt: skip
+                "relu": "relu", "relu2": "relu2", "xielu": "xielu"}  # fmt: skip
 
 
 # What a file says of the whole model for its language model, and where those names begin.
@@ -234,6 +234,8 @@ def _in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mappin
         given = {**given, **own, "num_key_value_heads": None}
     if family == "falcon":
         return _of_falcon(given, where)
+    if family == "granitemoehybrid":
+        return _of_granite_hybrid(given, where)
     if family == "gpt_neo":
         return _of_gpt_neo(given, where)
     if family in ("gpt2", "gpt_bigcode", "gptj"):
@@ -255,6 +257,19 @@ def _of_falcon(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "hidden_size", where)
     one = given.get("multi_query", True) and not given.get("new_decoder_architecture")
     return {**given, **own, "num_key_value_heads": 1 if one else given.get("num_kv_heads")}
+
+
+def _of_granite_hybrid(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return the description of a file of this family that has neither experts nor state spaces."""
+    lacking = missing_features(given)
+    if not kinds_of_layers(given):
+        lacking.append("state spaces (Mamba), which all layers are where layer_types is missing")
+    if lacking:
+        raise ModelError(f"{where}: slipway.llm does not compute {', '.join(lacking)}")
+    own: dict[str, Any] = {"intermediate_size": given.get("shared_intermediate_size")}
+    if given.get("position_embedding_type") != "rope":
+        own["no_rope_layers"] = [0] * len(kinds_of_layers(given))
+    return {**given, **own, "layer_types": kinds_of_layers(given)}
 
 
 def _of_gpt_neo(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -283,7 +298,9 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     if family not in FAMILIES and isinstance(inner, Mapping):
         return _language_part(given, inner, where)
     if family not in FAMILIES:
-        hint = did_you_mean(family, FAMILIES)
+        lacking = missing_features(given)
+        hint = f" It does not compute {', '.join(lacking)}." if lacking else ""
+        hint += did_you_mean(family, FAMILIES)
         raise ModelError(
             f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(FAMILIES)}"
@@ -350,7 +367,7 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
 def _activation(given: Mapping[str, Any], family: str, where: str) -> str:
     names = [str(given[k]) for k in ("hidden_activation", "hidden_act") if given.get(k)] or ["silu"]
     for name in names:
-        if name not in _ACTIVATIONS:
+        if name not in _ACTIVATIONS or (name == "xielu") != (family == "apertus"):
             raise ModelError(
                 f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}"
             )
@@ -373,7 +390,7 @@ def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, floa
         return {"embedding_scale": float(given["hidden_size"]) ** 0.5}
     if family.startswith("cohere"):
         return {"logit_scale": _number(given, "logit_scale", where, 0.0625)}
-    if family != "granite":
+    if not family.startswith("granite"):
         return {}
     return {
         "embedding_scale": _number(given, "embedding_multiplier", where, 1.0),
@@ -395,6 +412,11 @@ def _layers(
     kinds = kinds or list(_usual_kinds(given, family, count, bool(window), where))
     if len(kinds) != count:
         raise ModelError(f"{where}: layer_types has {len(kinds)} entries for {count} layers")
+    other = next((kind for kind in kinds if kind not in KINDS), None)
+    if other is not None:
+        raise ModelError(
+            f"{where}: a layer is {_shown(other)}, and must be one of {', '.join(KINDS)}"
+        )
     rotates = _list(given, "no_rope_layers", where)
     if family == "smollm3" and not rotates:
         every = _count(given, "no_rope_layer_interval", where, 4)

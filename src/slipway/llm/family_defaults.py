@@ -52,6 +52,8 @@ _SIZES: dict[str, tuple[Any, ...]] = {
     "gpt_neo": (50257, 2048, None, None, None, None, 2048, 50256, 50256),
     "falcon": (65024, 4544, None, 32, 71, None, 2048, 11, 11),
     "cwm": (128256, 6144, 21504, 64, 48, 8, 131072, 128000, [128001, 128008, 128009]),
+    "apertus": (131072, 4096, 14336, 32, 32, None, 65536, 1, 2),
+    "granitemoehybrid": (32000, 4096, 11008, 32, 32, None, 2048, 1, 2),
     "ministral3": (131072, 4096, 14336, 34, 32, 8, 262144, 1, 2),
     "jais2": (150272, 3328, 26624, 32, 26, 26, 8192, 0, 150024),
     "vaultgemma": (256000, 2304, 9216, 26, 8, 4, 8192, 2, 1),
@@ -99,6 +101,10 @@ _CHOICES: dict[str, Values] = {
     "cwm": {"head_dim": 128, "rms_norm_eps": 1e-5, "sliding_window": 8192, "rope_parameters": {
         "rope_type": "llama3", "rope_theta": 1_000_000.0, "factor": 16.0, "low_freq_factor": 1.0,
         "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}},
+    "apertus": {"rms_norm_eps": 1e-5, "hidden_act": "xielu", "rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 12_000_000.0, "factor": 8.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}},
+    "granitemoehybrid": {"num_local_experts": 8, "shared_intermediate_size": 1024},
     "ministral3": {"head_dim": 128, "rms_norm_eps": 1e-5, "rope_parameters": {
         "rope_type": "yarn", "rope_theta": 1_000_000.0, "factor": 16.0, "beta_fast": 32.0,
         "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,

@@ -293,15 +293,30 @@ class _Network:
         down = self.matrix(f"{prefix}down_proj.weight", config.hidden, rows)
         if not config.gated:
             up = self.matrix(f"{prefix}up_proj.weight", rows, config.hidden)
-            made = _ACTIVATIONS[config.activation](self.product(x, up, f"{prefix}up_proj.bias"))
+            made = self.activated(prefix, self.product(x, up, f"{prefix}up_proj.bias"))
             return self.product(made, down, f"{prefix}down_proj.bias")
         if f"{prefix}gate_up_proj.weight" in self.weights:
             (whole,) = self.products(x, prefix, [("gate_up_proj", 2 * rows)])
             gate, up = _split(whole, [rows, rows])
         else:
             gate, up = self.products(x, prefix, [("gate_proj", rows), ("up_proj", rows)])
-        activated = _ACTIVATIONS[config.activation](gate) * up
+        activated = self.activated(prefix, gate) * up
         return self.product(activated, down, f"{prefix}down_proj.bias")
+
+    def activated(self, prefix: str, x: Expr) -> Any:
+        """Return the activation of `x`, which may have weights in each layer."""
+        if self.config.activation != "xielu":
+            return _ACTIVATIONS[self.config.activation](x)
+        positive, negative, linear, below = (
+            float(self.weights.vector(f"{prefix}act_fn.{name}", 1)[0])
+            for name in ("alpha_p", "alpha_n", "beta", "eps")
+        )
+        rising = relay.const(np.float32(np.logaddexp(0, positive)))
+        falling = relay.const(np.float32(linear + np.logaddexp(0, negative)))
+        least = relay.minimum(x, relay.const(np.float32(below)))
+        curved = (relay.exp(least) - relay.const(np.float32(1)) - x) * falling
+        chosen = relay.where(relay.greater(x, relay.const(np.float32(0))), rising * x * x, curved)
+        return chosen + relay.const(np.float32(linear)) * x
 
 
 def _split(whole: Expr, rows: list[int]) -> list[Any]:

@@ -76,8 +76,10 @@ class Weights:
         return any(isinstance(found, Matrix) and found.format for found in first)
 
     def vector(self, name: str, size: int) -> Array:
-        """Return a vector of `size` floats."""
+        """Return a vector of `size` floats; of one, it may be a number in the files."""
         found = self.read(name)
+        if size == 1 and not isinstance(found, Matrix) and found.shape == ():
+            found = found.reshape(1)
         if isinstance(found, Matrix) or found.shape != (size,):
             shape = found.data.shape if isinstance(found, Matrix) else found.shape
             raise ModelError(f"the weight {name!r} has the shape {shape}, not ({size},)")
