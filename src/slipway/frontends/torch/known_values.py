@@ -29,7 +29,13 @@ def known_results(node: Any, given: Sequence[Any], values: Mapping[Any, Any]) ->
     several = list(found) if isinstance(found, (list, tuple)) else [found]
     is_pure = schema.name.startswith("aten::") and not schema.is_mutable
     is_pure = is_pure and torch.Tag.nondeterministic_seeded not in node.target.tags
-    if not (given and is_pure and all(map(_is_constant, given)) and all(map(_is_fixed, several))):
+    is_window = schema.name.endswith("_window")  # of numbers alone
+    if not (
+        (given or is_window)
+        and is_pure
+        and all(map(_is_constant, given))
+        and all(map(_is_fixed, several))
+    ):
         raise UnsupportedNode("there is no converter for it")
     for one in several:
         take_bytes(prod(one.shape) * one.element_size())
