@@ -203,6 +203,21 @@ def test_slices_of_an_open_axis_are_those_of_python(begin, end, step):
         np.testing.assert_array_equal(found, data[list(wanted)])
 
 
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize(("times", "more"), [(-1, 0), (-1, 1), (-2, 0), (-1, -1), (1, -3), (-1, 4)])
+def test_slices_from_an_open_position_count_from_the_end_where_it_is_negative(times, more, step):
+    n = Dim("n", 1, 9)
+    x, end = relay.var("x", shape=(n, 3)), 2**62 if step > 0 else -(2**62)
+    cut = relay.strided_slice(x, [n * times + more], [end], [step], axes=[0])
+    (extent, _) = cut.checked_type.shape
+    for size in (1, 2, 3, 4, 5, 9):
+        wanted = range(*slice(size * times + more, end, step).indices(size))
+        assert at(extent, {n.formula: size}) == len(wanted)
+        data = np.arange(size * 3, dtype="float32").reshape(size, 3)
+        found = interpret(relay.Function([x], cut), data)
+        np.testing.assert_array_equal(found, data[list(wanted)])
+
+
 def of_two_inputs():
     n, h = Dim("n", 1, 8), Dim("h", 4, 64)
     x, y = relay.var("x", shape=(n, 2 * h)), relay.var("y", shape=(n, h + 1))

@@ -233,3 +233,28 @@ def test_a_factor_that_is_no_fraction_is_refused(factor, words):
     )
     with pytest.raises(ModelError, match=words):
         relay.frontend.from_pytorch(program)
+
+
+class Resized(torch.nn.Module):
+    """Antialiased resizes to a size and by a part, a count downwards from a size."""
+
+    def forward(self, x):
+        small = torch.nn.functional.interpolate(x, (9, 15), mode="bicubic", antialias=True)
+        size = (x.shape[2] * 2, x.shape[3] // 2)
+        half = torch.nn.functional.interpolate(x, size, mode="bilinear", antialias=True)
+        return small, half, torch.arange(x.shape[0], 0, -1) * 2
+
+
+def test_resizes_with_antialias_have_matrices_of_any_size():
+    dims = {0: torch.export.Dim("b", min=1, max=3), 2: torch.export.Dim("h", min=8, max=24)}
+    dims[3] = torch.export.Dim("w", min=8, max=24)
+    module = Resized().eval()
+    program = torch.export.export(module, (torch.zeros(2, 3, 16, 12),), dynamic_shapes=(dims,))
+    mod, params = relay.frontend.from_pytorch(program)
+    run = GraphModule(relay.build(mod, target="llvm", params=params)["default"](cpu(0)))
+    for shape in ((1, 3, 8, 24), (3, 3, 24, 8), (2, 3, 13, 17), (1, 3, 9, 15)):
+        x = np.random.default_rng(shape[3]).standard_normal(shape).astype("float32")
+        run.set_input(0, x)
+        run.run()
+        for i, one in enumerate(wanted(module, x)):
+            np.testing.assert_allclose(run.get_output(i).numpy(), one, atol=1e-5)

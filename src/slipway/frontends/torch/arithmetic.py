@@ -219,6 +219,12 @@ def classify(node: NodeView) -> Any:
     return getattr(relay, node.kind)(x)
 
 
+@converter("signbit")
+def signbit(node: NodeView) -> Any:
+    """Whether the sign is negative, that of a zero too."""
+    return is_negative(node.input())
+
+
 @converter("where")
 def where(node: NodeView) -> Any:
     """A choice per element; of a condition alone, the positions where it holds."""

@@ -169,7 +169,8 @@ def _given(node: NodeView, name: str = "self", dtype: str = "") -> Complex:
     return Complex(number(complex(value).real, dtype), number(complex(value).imag, dtype))
 
 
-def _parts(node: NodeView, name: str = "self") -> tuple[Expr, Expr]:
+def parts(node: NodeView, name: str = "self") -> tuple[Expr, Expr]:
+    """Return the real and the imaginary part of an argument."""
     found = _given(node, name)
     return found.real, found.imag
 
@@ -177,26 +178,26 @@ def _parts(node: NodeView, name: str = "self") -> tuple[Expr, Expr]:
 @own("abs")
 def absolute(node: NodeView) -> Any:
     """The distance from zero."""
-    return length_of(*_parts(node))
+    return length_of(*parts(node))
 
 
 @own("angle")
 def angle(node: NodeView) -> Any:
     """The angle from the real axis."""
-    real, imag = _parts(node)
+    real, imag = parts(node)
     return angle_of(imag, real)
 
 
 @own("real", "imag")
 def part(node: NodeView) -> Any:
     """One part."""
-    return _parts(node)[node.kind == "imag"]
+    return parts(node)[node.kind == "imag"]
 
 
 @own("view_as_real", "view_as_real_copy")
 def view_as_real(node: NodeView) -> Any:
     """Both parts along a new last axis."""
-    return relay.stack(list(_parts(node)), -1)
+    return relay.stack(list(parts(node)), -1)
 
 
 @own("view_as_complex", "view_as_complex_copy")
@@ -228,7 +229,7 @@ def _spread(x: Expr, shape: tuple[int, ...]) -> Expr:
 @own("_conj", "conj", "conj_physical", "_conj_physical")
 def conjugate(node: NodeView) -> Any:
     """The imaginary part negated."""
-    real, imag = _parts(node)
+    real, imag = parts(node)
     return Complex(real, relay.negative(imag))
 
 
@@ -243,7 +244,7 @@ def convert(node: NodeView) -> Any:
     """Another width; a real number becomes a complex one, and of a complex one the real part."""
     dtype = node.out.dtype
     wanted = str(node.arguments.get("dtype")).removeprefix("torch.")
-    real, imag = _parts(node)
+    real, imag = parts(node)
     if wanted in ("None", *COMPLEX):
         return Complex(cast(real, dtype), _spread(cast(imag, dtype), node.out.shape))
     return cast(real, dtype)
@@ -252,7 +253,7 @@ def convert(node: NodeView) -> Any:
 @own("exp")
 def exponential(node: NodeView) -> Any:
     """The exponential of the real part, rotated by the imaginary one."""
-    real, imag = _parts(node)
+    real, imag = parts(node)
     grown = relay.exp(real)
     return Complex(relay.multiply(grown, relay.cos(imag)), relay.multiply(grown, relay.sin(imag)))
 
@@ -260,14 +261,18 @@ def exponential(node: NodeView) -> Any:
 @own("log")
 def logarithm(node: NodeView) -> Any:
     """The logarithm of the length, and the angle."""
-    real, imag = _parts(node)
+    return logarithm_of(*parts(node))
+
+
+def logarithm_of(real: Expr, imag: Expr) -> Complex:
+    """Return the natural logarithm of a number."""
     return Complex(relay.log(length_of(real, imag)), angle_of(imag, real))
 
 
 @own("sgn")
 def direction(node: NodeView) -> Any:
     """The number divided by its length; zero stays."""
-    real, imag = _parts(node)
+    real, imag = parts(node)
     length = length_of(real, imag)
     whole = relay.where(relay.equal(length, like(0, length)), like(1, length), length)
     return Complex(relay.divide(real, whole), relay.divide(imag, whole))
@@ -290,6 +295,11 @@ def divide(node: NodeView) -> Any:
     else:
         given, divisor = _given(node), node.as_tensor(node.arguments["other"], dtype)
         return Complex(relay.divide(given.real, divisor), relay.divide(given.imag, divisor))
+    return divided(above, below)
+
+
+def divided(above: Complex, below: Complex) -> Complex:
+    """Return the quotient of two numbers."""
     # Divided by the divisor's larger part first, its squares neither overflow nor vanish.
     size = relay.maximum(relay.abs(below.real), relay.abs(below.imag))
     unit = Complex(relay.divide(below.real, size), relay.negative(relay.divide(below.imag, size)))

@@ -29,8 +29,9 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.torch",
     (
         "activation", "arithmetic", "attention", "complex", "conv", "create", "found", "fourier",
-        "index", "linear_algebra", "norm", "pool", "quant", "recurrent", "reduce", "resize",
-        "shape", "windows",
+        "functions.complex_numbers", "functions.order", "functions.special", "images.antialias",
+        "images.pool", "images.resize", "images.windows", "index", "linear_algebra", "norm",
+        "quant", "recurrent", "reduce", "shape",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for ATen operators, or for others as namespace::name

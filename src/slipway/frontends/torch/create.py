@@ -8,7 +8,7 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.budget import take_table
-from slipway.frontends.torch.converters import NodeView, converter, refuse
+from slipway.frontends.torch.converters import NodeView, converter, number, refuse
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Expr
 from slipway.relay.op_registry import const
@@ -45,7 +45,9 @@ def arange(node: NodeView) -> Any:
     start, step = node.arg("start", 0), node.arg("step", 1)
     if is_open(node.out.shape[0]):
         if is_open(start):
-            raise node.unsupported(f"it begins at the open size {start}")
+            dtype, extent = node.out.dtype, node.out.shape[0]
+            steps = relay.multiply(relay.arange(0, extent, 1, dtype), number(step, dtype))
+            return relay.add(steps, node.as_tensor(start, dtype))
         return relay.arange(start, start + node.out.shape[0] * step, step, node.out.dtype)
     take_table(node.out.size)
     values = start + np.arange(node.out.size) * step

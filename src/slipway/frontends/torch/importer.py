@@ -36,6 +36,7 @@ from slipway.frontends.torch.complex import (
 from slipway.frontends.torch.control import REGIONS
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
 from slipway.frontends.torch.found import BRINGING, READING, ReadNumbers, computed
+from slipway.frontends.torch.known_values import known_results
 from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
     DTYPES,
@@ -383,7 +384,7 @@ class _Importer:
             return []
         convert = self.converters.get(plain if space == "aten" else f"{space}::{plain}")
         if convert is None and plain not in OWN:
-            raise UnsupportedNode("there is no converter for it")
+            return known_results(node, [values.get(n) for n in node.all_input_nodes], values)
         fakes = _bound(schema, node.args, node.kwargs)
         found = node.meta.get("val")
         brought = self._brought(node, found) if plain in BRINGING else frozenset()

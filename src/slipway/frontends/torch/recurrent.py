@@ -18,8 +18,9 @@ class _Cell:
     """The weights of one direction of one layer."""
 
     def __init__(self, weights: Sequence[Expr]) -> None:
-        self.inner, self.recurrent, *biases = weights[:4]
-        self.bias = tuple(biases[:2]) if len(biases) >= 2 else None
+        self.inner, self.recurrent, *others = weights
+        self.bias = tuple(others[:2]) if len(others) >= 2 else None
+        self.projection = others[-1] if len(others) % 2 else None
 
     def inputs(self, x: Expr, both_biases: bool) -> Expr:
         """Return W x_t + b of all steps, in one product for the whole sequence (T, B, I)."""
@@ -39,7 +40,10 @@ def _lstm(x: Expr, states: list[Expr], cell: _Cell) -> list[Expr]:
     i, f, g, o = relay.split(total, 4, axis=1)
     kept = relay.multiply(relay.sigmoid(f), c)
     new = relay.add(kept, relay.multiply(relay.sigmoid(i), relay.tanh(g)))
-    return [relay.multiply(relay.sigmoid(o), relay.tanh(new)), new]
+    output = relay.multiply(relay.sigmoid(o), relay.tanh(new))
+    if cell.projection is not None:
+        output = relay.nn.dense(output, cell.projection)
+    return [output, new]
 
 
 def _gru(x: Expr, states: list[Expr], cell: _Cell) -> list[Expr]:
@@ -87,8 +91,8 @@ def recurrent(node: NodeView) -> Any:
         x = relay.transpose(x, (1, 0, 2))
     directions = 2 if both else 1
     per = len(weights) // (layers * directions)
-    if per not in (2, 4) or per != (4 if biased else 2):
-        raise node.unsupported("proj_size is set")
+    if per - (4 if biased else 2) not in (0, 1):
+        raise node.unsupported(f"{per} weights for each direction of a layer")
     finals: list[list[Expr]] = [[] for _ in states]
     for layer in range(layers):
         outputs = []

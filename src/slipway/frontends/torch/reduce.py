@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes, relay
-from slipway.frontends.ranks import first_ranked
 from slipway.frontends.torch.arithmetic import greater_or_lesser
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
 from slipway.relay.dims import SymbolDim, is_open
@@ -105,62 +104,6 @@ def running(node: NodeView) -> Any:
     return function(cast(node.input(), node.out.dtype), node.axis())
 
 
-@converter("topk")
-def topk(node: NodeView) -> Any:
-    """The largest or smallest along an axis, with their positions."""
-    smallest = not node.arg("largest", True)
-    axis = node.axis(default=-1)
-    (count,) = node.ints("k")
-    return first_ranked(node.input(), count, axis, smallest, "int64")
-
-
-@converter("sort", "argsort")
-def sort(node: NodeView) -> Any:
-    """All elements in order along an axis, with their positions."""
-    axis = node.axis(default=-1)
-    count = node.shape()[axis] if node.rank() else 1
-    count = 0 if is_open(count) else count  # all of them, of whatever size
-    smallest = not node.arg("descending", False)
-    values, positions = relay.topk(node.input(), count, axis, "both", smallest, "int64")
-    return positions if node.kind == "argsort" else [values, positions]
-
-
-@converter("median", "nanmedian", "kthvalue")
-def ranked(node: NodeView) -> Any:
-    """The element of a rank along an axis, with its position; a median is the lower of two."""
-    if node.kind == "nanmedian":
-        raise node.unsupported("NaN elements do not count in it")
-    x = node.input()
-    if node.kind == "median" and "dim" not in node.arguments:
-        flat = relay.reshape(x, (-1,))
-        count = flat.tensor_type.shape[0]
-        if count == 0 and dtypes.is_float(flat.tensor_type.dtype):
-            return number(np.nan, flat.tensor_type.dtype)
-        values = relay.topk(flat, 0 if is_open(count) else count, 0, "values", True, "int64")
-        at = (count - 1) // 2
-        return _or_nan(relay.reshape(relay.strided_slice(values, [at], [at + 1]), ()), flat, (0,))
-    axis = node.axis(default=-1)
-    count = node.shape()[axis] if node.rank() else 1
-    at = (count - 1) // 2 if node.kind == "median" else int(node.arg("k")) - 1
-    if not node.rank():
-        return [x, number(0, "int64")]
-    most = 0 if is_open(at) else at + 1  # all of them, of whatever size
-    found = relay.topk(x, most, axis, "both", True, "int64")
-    results = [relay.strided_slice(part, [at], [at + 1], axes=[axis]) for part in found]
-    if not node.arg("keepdim", False):
-        results = [relay.squeeze(part, [axis]) for part in results]
-    if node.kind == "median":
-        results[0] = _or_nan(results[0], x, (axis,), bool(node.arg("keepdim", False)))
-    return results
-
-
-def _or_nan(value: Any, x: Any, axes: tuple[int, ...], keep: bool = False) -> Any:
-    """Return NaN where there is one among the elements."""
-    if not dtypes.is_float(x.tensor_type.dtype):
-        return value
-    return relay.where(relay.any(relay.isnan(x), axes, keep), like(np.nan, value), value)
-
-
 @converter("cummax", "cummin", "logcumsumexp")
 def scanned(node: NodeView) -> Any:
     """The maximum, the minimum, or log(sum(exp(x))) so far: each step doubles how far it sees."""
@@ -222,43 +165,3 @@ def _shifted(x: Any, axis: int, steps: int, value: Any) -> Any:
         return relay.strided_slice(moved, [0], [extent], axes=[axis])
     kept = relay.strided_slice(x, [0], [extent - steps], axes=[axis])
     return relay.concatenate([filled, kept], axis)
-
-
-@converter("searchsorted", "bucketize")
-def searchsorted(node: NodeView) -> Any:
-    """Where values belong among sorted ones."""
-    rows, values = (
-        ("boundaries", "self") if node.kind == "bucketize" else ("sorted_sequence", "self")
-    )
-    sequence = node.input(rows)
-    if node.arguments.get("sorter") is not None:
-        sequence = relay.gather(sequence, sequence.tensor_type.rank - 1, node.input("sorter"))
-    right = bool(node.arg("right", False)) or node.arg("side") == "right"
-    wanted = node.as_tensor(node.arguments[values], sequence.tensor_type.dtype)
-    if isinstance(node.arguments[values], relay.Expr):
-        dtype = node.promoted(rows, values)
-        sequence, wanted = cast(sequence, dtype), cast(node.arguments[values], dtype)
-    scalar = not wanted.tensor_type.rank
-    if scalar:
-        wanted = relay.reshape(wanted, (1,))
-    found = relay.searchsorted(sequence, wanted, right, "int64")
-    return cast(relay.reshape(found, node.out.shape) if scalar else found, node.out.dtype)
-
-
-@converter("histc")
-def histc(node: NodeView) -> Any:
-    """How many elements lie in each of equally wide bins."""
-    x, bins = relay.reshape(node.input(), (-1,)), int(node.arg("bins", 100))
-    low, high = float(node.arg("min", 0)), float(node.arg("max", 0))
-    if low == high:
-        raise node.unsupported("its bounds are those of the data: give min and max")
-    position = relay.divide(
-        relay.multiply(relay.subtract(x, like(low, x)), like(bins, x)), like(high - low, x)
-    )
-    inside = relay.logical_and(
-        relay.greater_equal(x, like(low, x)), relay.less_equal(x, like(high, x))
-    )
-    safe = relay.where(inside, position, like(0, x))
-    at = relay.minimum(cast(relay.floor(safe), "int64"), number(bins - 1, "int64"))
-    empty = relay.zeros((bins,), node.out.dtype)
-    return relay.scatter_elements(empty, at, cast(inside, node.out.dtype), 0, "add")

@@ -1,0 +1,1 @@
+"""Converters of functions: special ones, those of complex numbers, ranks and counts."""

@@ -1,0 +1,1 @@
+"""Converters of what samples images: pools, resizes, windows."""
