@@ -33,7 +33,13 @@ from slipway.backends.cpu.lowering.blocked_value import (
     plain_layout,
     reshaped,
 )
-from slipway.backends.cpu.lowering.dot_pairs import Instruction, instruction_for, is_paired
+from slipway.backends.cpu.lowering.dot_pairs import (
+    Instruction,
+    instruction_for,
+    is_paired,
+    lanes_in_groups,
+    paired_groups,
+)
 from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import (
     best_block,
@@ -58,6 +64,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
 from slipway.relay.layout import parse_layout
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
+from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild, use_counts
 from slipway.target.cores import Core
@@ -285,9 +292,12 @@ class _AlterLayout(BlockedReaders):
     def takes_pairs(self, call: Call) -> bool:
         """Return whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
         types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
-        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call, self.costs)
+        paired = types == ("bfloat16", "float32") and bool(self.pairs)
+        return paired and is_paired(call, self.costs, lanes_in_groups(self.pairs))
 
-    def paired_conv(self, call: Call) -> Blocked:
+    def paired_conv(self, call: Call) -> Blocked | Expr | None:
+        if call.attrs.groups > 1:
+            return self.paired_groups(call)
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
         entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
         held, depth = self.block_of_data(call), entry.depth
@@ -304,6 +314,26 @@ class _AlterLayout(BlockedReaders):
         kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
         layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
         return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
+
+    def paired_groups(self, call: Call) -> Blocked | Expr | None:
+        """Groups in pairs, joined so that their filters fill vectors."""
+        lanes, channels = lanes_in_groups(self.pairs), call.args[0].tensor_type.shape[1]
+        joined, weight, groups = paired_groups(call, lanes), call.args[1], call.attrs.groups
+        if joined is None or not isinstance(weight, Constant):
+            return None
+        weight = self.keep(
+            Constant(joined_kernel(weight.array, groups, joined.together, joined.zeros))
+        )
+        parts, held = groups // joined.together, self.block_of_data(call)
+        if held % PAIR or (held < 4 and id(call.args[0]) not in self.blocked):
+            held = max(4, best_block(channels, self.lanes))
+        read, plain = gcd(channels // parts, held), plain_layout(call.tensor_type.rank)
+        kernel = f"OI{plain[2:]}{read // PAIR}i{lanes}o{PAIR}i"
+        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
+        made = self.blocked_conv(
+            "conv", call, call.args[0], weight, layouts, parts, weights="pairs"
+        )
+        return self.without_zeros(made, parts, joined.zeros) if joined.zeros else made
 
     def grouped_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
