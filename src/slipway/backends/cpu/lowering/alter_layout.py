@@ -49,7 +49,7 @@ from slipway.backends.cpu.lowering.layout_choice import (
     row_block,
 )
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish, note_layout
-from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_by_channel, read_in
+from slipway.backends.cpu.lowering.plain_conv import OnBlocks, as_image, read_by_channel, read_in
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import (
     WinogradCosts,
@@ -62,6 +62,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
 from slipway.relay.layout import parse_layout
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
@@ -189,11 +190,38 @@ class _AlterLayout(BlockedReaders):
             return None
         if (read := self.part_read(call)) is not None:
             return self.conv(read)
+        if wish is None and (row := self.row_conv(call)) is not None:
+            return row
         if attrs.groups == 1:
             return self.dense_conv(call, data, kernel, wish)
         if attrs.groups == data.shape[1]:
             return self.depthwise_conv(call, data, kernel, wish)
         return self.grouped_conv(call, data, kernel, wish)
+
+    def row_conv(self, call: Call) -> Expr | None:
+        """A convolution over one axis of plain data as one of images of a row, if that stays plain.
+
+        Positions of a row are its lanes then, which few filters of a group would leave idle.
+        """
+        source, weight, attrs = *call.args, call.attrs
+        is_row = is_call_of(call, "nn.conv1d") and isinstance(weight, Constant)
+        if not is_row or id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
+            return None
+        filters, taps, channels = (
+            weight.array.shape[0],
+            weight.array.shape[-1],
+            source.tensor_type.shape[1],
+        )
+        made = as_image(call, self.as_plain(source))
+        self.read_in[id(made)] = self.read_in[id(call)]
+        if attrs.groups == 1:
+            joined = JoinedGroups(1, max(4, best_block(filters, self.lanes)))
+        else:
+            joined = joined_groups(filters, channels, attrs.groups, self.lanes, taps)
+        if attrs.groups == channels or not self.is_better_plain(made, joined):
+            return None
+        self.made.append(made)
+        return reshaped(made, call.tensor_type.shape)
 
     def part_read(self, call: Call) -> Call | None:
         """The convolution of the part that it reads of data which is copied into blocks for it."""
@@ -240,8 +268,11 @@ class _AlterLayout(BlockedReaders):
         is_cached = self.core is not None and usual(data.size_bytes) <= self.core.l2_bytes
         return best_block(channels, self.lanes, self.core if is_cached and not is_whole else None)
 
-    def is_better_plain(self, call: Call, joined: JoinedGroups) -> bool:
-        """Whether a convolution, whose groups would be `joined` so, stays on its plain data."""
+    def is_better_plain(self, call: Call, joined: JoinedGroups, times: int = 0) -> bool:
+        """Whether a convolution, whose groups would be `joined` so, stays on its plain data.
+
+        With `times` each channel has so many filters, and is repeated as often for them.
+        """
         data, kernel, out = (e.tensor_type for e in (*call.args, call))
         source = call.args[0]
         held = id(source) in self.blocked
@@ -251,12 +282,12 @@ class _AlterLayout(BlockedReaders):
         chunks = -(-(kernel.shape[0] // parts) // joined.block)
         readers = self.readers.get(id(source), 1) - isinstance(source, Var)  # one is its function
         copied = data.size_bytes // max(1, readers) if held or self.block_of_data(call) > 1 else 0
-        moved = 0 if held else copied
+        moved = times * data.size_bytes if times else 0 if held else copied
         moved += 0 if isinstance(call.args[1], Constant) else kernel.size_bytes
         in_blocks, plainly = self.read_in[id(call)]
         results = in_blocks + 1 if joined.zeros else plainly  # their results are cut out as plain
         return self.stays_plain(call, OnBlocks(
-            parts, data.shape[1] // parts, chunks, joined.block,
+            parts, 1 if times else data.shape[1] // parts, chunks, joined.block,
             moved + results * out.size_bytes, in_blocks * out.size_bytes + held * copied,
         ))  # fmt: skip
 
@@ -405,10 +436,13 @@ class _AlterLayout(BlockedReaders):
         """One filter for each channel; where there are more, the channels are repeated first."""
         filters = kernel.shape[0]
         held = self.blocked.get(id(call.args[0]))
-        source = call.args[0]
-        if filters > data.shape[1]:
+        source, times = call.args[0], filters // data.shape[1]
+        whole = JoinedGroups(call.attrs.groups, best_block(filters, self.lanes))
+        if wish is None and times > 1 and self.is_better_plain(call, whole, times):
+            return None
+        if times > 1:
             make: Any = op_registry.make("repeat")
-            source = make(self.as_plain(source), filters // data.shape[1], 1)
+            source = make(self.as_plain(source), times, 1)
             self.plain[id(source)] = source
             self.made.append(source)
             held = None
