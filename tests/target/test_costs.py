@@ -106,6 +106,7 @@ NO_FITS = {
     "schedules/conv/winograd_sizes.py": {"MOST": "kernels of one", "UNIT": "of integers"},
     "schedules/conv/positions.py": {
         "FEWEST": "lanes of a vector", "MOST_FILTERS": "general registers, of addresses",
+        "MOST_LINES": "compile time",
     },
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
     "schedules/generic.py": {"_OPEN_TASKS": "steps to share", "_SLOW": "streams"},

@@ -67,7 +67,7 @@ def rows(data, weight_shape, groups=1):
 def test_few_filters_of_one_axis_are_an_image_of_one_row(data, weight, groups):
     x = relay.var("x", shape=data)
     body = rows(x, weight, groups)
-    (name,) = kernels(body, "llvm -mcpu=znver4")
+    (name,) = set(kernels(body, "llvm -mcpu=znver4")) - {"__nop"}
     assert "conv2d" in name
     assert "relu" in name
     library = relay.build(slipway.IRModule.from_expr(relay.Function([x], body)), "llvm")

@@ -26,8 +26,8 @@ from slipway.relay.layout import parse_layout
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
 from slipway.relay.visit import rebuild
+from slipway.target.costs import ANY_CORE, Costs
 
-POOL_TAPS = 10  # of a row and a column of the window, which are kept in registers together
 _POOLS = tuple(
     f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "global_avg", "global_max") for n in SPATIAL
 )
@@ -45,6 +45,8 @@ class BlockedValues:
 
     Tables know expressions by their identity.
     """
+
+    costs: Costs = ANY_CORE
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -193,7 +195,7 @@ class BlockedReaders(BlockedValues):
             return None
         *others, last = attrs.pool_size
         row = call.tensor_type.shape[-1]
-        is_narrow, is_large = block < self.lanes, sum(attrs.pool_size) > POOL_TAPS
+        is_narrow, is_large = block < self.lanes, sum(attrs.pool_size) > self.costs.run_taps
         if (data.rank == 5 or is_narrow or is_large) and not is_open(row):
             steps = (prod(others) * attrs.strides[-1] + last) * -(-row // self.lanes)
             gain = 1 if data.rank == 5 or is_narrow else 2  # than whole vectors in memory's order
