@@ -2,8 +2,9 @@
 
 Nothing is moved into blocks and back, and no channel is padded.  A tile is some filters of a group
 by some vectors of positions; each of these is loaded once for all of its filters, whose weights are
-broadcast.  Of short rows several are in a tile.  It is what few filters (an image's three, say) get, which would leave most lanes of a
-block idle, and what the layout pass leaves plain because a record says so.
+broadcast.  Of short rows several are in a tile.  It is what few filters (an image's three, say)
+get, which would leave most lanes of a block idle, and what the layout pass leaves plain because a
+record says so.
 """
 
 from __future__ import annotations
