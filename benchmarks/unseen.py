@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import cpu
+from benchmarks._unseen.eighth import NETWORKS as EIGHTH
 from benchmarks._unseen.fifth import NETWORKS as FIFTH
 from benchmarks._unseen.fourth import NETWORKS as FOURTH
 from benchmarks._unseen.networks import NETWORKS as FIRST
@@ -32,7 +33,7 @@ from benchmarks._unseen.sixth import NETWORKS as SIXTH
 from benchmarks._unseen.third import NETWORKS as THIRD
 from benchmarks.fuzz_graphs import campaign
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH | EIGHTH
 HERE = Path(__file__).parent
 EXPORT_LIMIT_S = 600
 

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
+from benchmarks._unseen.eighth import NETWORKS as EIGHTH
 from benchmarks._unseen.fifth import NETWORKS as FIFTH
 from benchmarks._unseen.fourth import NETWORKS as FOURTH
 from benchmarks._unseen.networks import NETWORKS as FIRST
@@ -19,7 +20,7 @@ from benchmarks._unseen.seventh import NETWORKS as SEVENTH
 from benchmarks._unseen.sixth import NETWORKS as SIXTH
 from benchmarks._unseen.third import NETWORKS as THIRD
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH | EIGHTH
 
 
 def by_torch_export(torch, module, given, folder, name):

@@ -122,6 +122,45 @@ def test_blocked_convolution_adds_pairs_in_order():
     np.testing.assert_array_equal(got[0], sums.astype("float32"))
 
 
+GROUPED = {
+    "a group is whole vectors": dict(data=(1, 64, 9, 8), kernel=(64, 32, 3, 3), groups=2),
+    "zeros between the groups": dict(data=(1, 96, 7, 6), kernel=(69, 32, 3, 3), groups=3),
+    "joined groups": dict(data=(2, 24, 8, 8), kernel=(32, 6, 3, 3), groups=4, padding=(1, 1)),
+    "odd channels are joined": dict(data=(1, 30, 8, 9), kernel=(40, 3, 3, 2), groups=10),
+    "one joined group": dict(data=(1, 14, 9, 9), kernel=(10, 7, 5, 5), groups=2, strides=(2, 2)),
+    "a block between groups": dict(data=(1, 48, 7, 9), kernel=(32, 24, 1, 1), groups=2),
+}  # fmt: skip
+
+
+@needs_pairs
+@pytest.mark.parametrize("case", GROUPED)
+def test_convolutions_in_groups_sum_in_float32(case):
+    how = dict(GROUPED[case])
+    data, kernel = numbers(*how.pop("data")), numbers(*how.pop("kernel"))
+    x = variable(data.shape)
+    body = relay.nn.conv2d(x, relay.const(kernel), out_dtype="float32", **how)
+    got, assembly = run(relay.nn.relu(body), [x], {"x": data})
+    assert "vdpbf16ps" in assembly
+    attrs = body.attrs.replace(out_dtype="float64")
+    exact = np.maximum(op_registry.get("nn.conv2d").evaluate(attrs, data, kernel), 0)
+    scale = np.abs(exact).max()
+    np.testing.assert_allclose(got / scale, exact / scale, atol=2e-6)
+
+
+@needs_pairs
+@pytest.mark.parametrize("channels", [1, 3])
+def test_groups_that_gain_nothing_stay_apart(channels):
+    """One filter for each channel, and groups of odd channels that no two join."""
+    data, kernel = numbers(1, 5 * channels, 6, 6), numbers(5 * channels, channels, 3, 3)
+    x = variable(data.shape)
+    body = relay.nn.conv2d(x, relay.const(kernel), groups=5, out_dtype="float32")
+    got, _ = run(body, [x], {"x": data})
+    exact = op_registry.get("nn.conv2d").evaluate(
+        body.attrs.replace(out_dtype="float64"), data, kernel
+    )
+    np.testing.assert_allclose(got, exact, atol=2e-6 * np.abs(exact).max())
+
+
 @needs_pairs
 def test_what_follows_is_fused_and_rounded_once():
     data, weight, bias = numbers(8, 32), numbers(16, 32), numbers(16)

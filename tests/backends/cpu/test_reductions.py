@@ -38,6 +38,19 @@ def test_a_row_is_reduced_in_vectors_of_independent_sums():
     assert "in range(1000)" not in text
 
 
+@pytest.mark.parametrize("shape", [(70, 6, 96, 1), (70, 96, 1, 1), (1, 70, 33, 1)])
+def test_what_lies_along_memory_may_be_before_axes_of_one(shape):
+    """The last axis has one element: columns are vectors all the same."""
+    function = relay.mean(var("x", *shape), axis=[0, 1]) if shape[1] != 96 else relay.sum(
+        var("x", *shape), axis=[0]
+    )  # fmt: skip
+    run(relay.nn.relu(function), "llvm")
+    kernel = schedule_primitive(
+        function.as_function().with_attr("Primitive", 1), Target("llvm -mcpu=znver4")
+    )
+    assert "vectorized for" in str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+
+
 @pytest.mark.parametrize(("length", "lanes"), [(28, 8), (17, 8), (31, 8), (9, 4), (32, 16)])
 def test_a_short_row_gets_short_vectors(length, lanes):
     function = relay.sum(var("x", 64, length), axis=[1]).as_function().with_attr("Primitive", 1)

@@ -195,13 +195,13 @@ def paired_conv(d):
     size, window, strides, dilation, padding = geometry(d, count)
     depth, steps, more = d.pick([2, 4]), d.pick([1, 2]), d.pick([1, 2])
     out_block, inner, outer = d.pick([4, 8, 16]), d.int(1, 2), d.int(1, 3)
-    block, letters = depth * steps * more, LETTERS[count]
+    block, letters, groups = depth * steps * more, LETTERS[count], d.pick([1, 1, 2, 3])
     attrs = OPS[d.name].attrs_type(
-        strides, padding, dilation, 1, f"NC{letters}{block}c",
+        strides, padding, dilation, groups, f"NC{letters}{block}c",
         f"OI{letters}{steps}i{out_block}o{depth}i", f"NC{letters}{out_block}c",
     )  # fmt: skip
-    data = (d.int(1, 2), inner, *size, block)
-    kernel = (outer, inner * more, *window, steps, out_block, depth)
+    data = (d.int(1, 2), inner * groups, *size, block)
+    kernel = (outer * groups, inner * more, *window, steps, out_block, depth)
     terms = int(np.prod(window)) * inner * block
     return summed(d, d.name, attrs, (data, kernel), ("float32",), terms)
 

@@ -106,3 +106,18 @@ def test_a_product_of_one_element_keeps_its_rank():
     done = simplify_expr(sink_reshape(function))
     data = RNG.standard_normal((1, 1, 8)).astype(np.float32)
     np.testing.assert_allclose(interpret(done, data), interpret(function, data), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(6, 1), (1, 6, 1), (1, 6, 9), (9,)])
+def test_axes_of_one_are_put_where_the_product_has_them(shape):
+    """A convolution over one axis, as one of an image of one row, and a bias of each channel."""
+    x = relay.var("x", shape=(1, 4, 9))
+    image = relay.nn.conv2d(relay.reshape(x, (1, 4, 1, 9)), normal(6, 4, 1, 3), padding=(0, 1))
+    body = relay.nn.relu(relay.reshape(image, (1, 6, 9)) + normal(*shape))
+    function = IRModule.from_expr(body)["main"]
+    done = simplify_expr(sink_reshape(function))
+    assert kernels(done) == [["nn.conv2d", "add", "nn.relu"]]
+    data = RNG.standard_normal((1, 4, 9)).astype(np.float32)
+    np.testing.assert_allclose(
+        interpret(done, data), interpret(function, data), rtol=1e-5, atol=1e-5
+    )

@@ -19,6 +19,7 @@ from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
     gain_in_pairs,
     gains_in_parts,
+    lanes_in_groups,
     pair_instructions,
 )
 from slipway.backends.cpu.lowering.even_shifts import even_shifts
@@ -158,7 +159,10 @@ def _widen(function: Function, setting: Setting) -> Function:
         return widen_products(function)
     winograd, gain = allows_winograd(setting.target), gain_in_pairs(setting.target)
     return widen_products(
-        function, best_in_pairs(function, setting.lanes, gain, winograd, _core(setting))
+        function,
+        best_in_pairs(
+            function, setting.lanes, gain, winograd, _core(setting), lanes_in_groups(pairs)
+        ),
     )
 
 

@@ -10,6 +10,7 @@ nothing: the executor reads the same memory under another shape.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from slipway.relay import op_registry
@@ -88,6 +89,8 @@ class _SinkReshape:
             return op_registry.make("reshape")(inner, shape)  # type: ignore[no-any-return]
         if given.size == 1:
             return op_registry.make("reshape")(argument, ()) if given.rank else argument
+        if (same := _among_unit_axes(given.shape, out, shape)) is not None:
+            return op_registry.make("reshape")(argument, same)  # type: ignore[no-any-return]
         along_last = (
             bool(shape)
             and shape[-1] == out[-1] == given.shape[-1]
@@ -98,3 +101,18 @@ class _SinkReshape:
         if given.rank == 1:
             return argument
         return op_registry.make("reshape")(argument, (given.shape[-1],))  # type: ignore[no-any-return]
+
+
+def _among_unit_axes(
+    given: Sequence[Any], out: Sequence[Any], shape: Sequence[Any]
+) -> tuple[Any, ...] | None:
+    """Return the shape in which `given`, broadcast to `out`, is broadcast to `shape`.
+
+    None where the two differ in more than axes of one.
+    """
+    wide = (*[1] * (len(out) - len(given)), *given)
+    kept = [extent for extent, whole in zip(wide, out, strict=True) if whole != 1]
+    if [n for n in out if n != 1] != [n for n in shape if n != 1]:
+        return None
+    extents = iter(kept)
+    return tuple(1 if n == 1 else next(extents) for n in shape)

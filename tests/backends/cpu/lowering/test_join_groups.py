@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_groups, joined_kernel
+from slipway.backends.cpu.lowering.join_groups import (
+    JoinedGroups,
+    joined_groups,
+    joined_kernel,
+    joined_pairs,
+)
 from slipway.relay.ops.nn.conv import convolve
 
 
@@ -43,3 +48,17 @@ def test_a_joined_kernel_gives_the_same_numbers():
             kept = found[:, :, :together].reshape(1, 6, 3, 3)
             np.testing.assert_allclose(kept, wanted, rtol=1e-12, atol=1e-12)
             assert not found[:, :, together:].any()
+
+
+@pytest.mark.parametrize(
+    ("filters", "channels", "groups", "wanted"),
+    [
+        (128, 128, 4, JoinedGroups(1, 16)),
+        (96, 128, 4, JoinedGroups(1, 16, 8)),  # 24 filters: two vectors, the last half zeros
+        (40, 30, 10, JoinedGroups(2, 16, 8)),  # two groups of three channels are pairs
+        (16, 16, 16, JoinedGroups(16, 16)),
+        (15, 15, 5, None),  # neither one group nor all five have even channels
+    ],
+)
+def test_pairs_of_channels_are_of_one_joined_group(filters, channels, groups, wanted):
+    assert joined_pairs(filters, channels, groups, 16, 9, 2) == wanted

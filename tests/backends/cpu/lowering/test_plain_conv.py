@@ -9,6 +9,7 @@ import slipway
 from slipway import relay
 from slipway.backends.cpu.lowering.plain_conv import read_in
 from slipway.contrib.graph_executor import GraphModule
+from slipway.relay.interpret import interpret
 from slipway.relay.ops.nn.conv import convolve
 
 TARGETS = ["llvm -mcpu=znver3", "llvm -mcpu=znver4", "llvm -mtriple=aarch64-linux-gnu"]
@@ -40,6 +41,55 @@ def test_a_layer_of_its_own_stays_plain(data, weight, groups, target):
     assert len(names) == 1
     assert "conv2d" in names[0]
     assert "nchwc" not in names[0]
+
+
+def rows(data, weight_shape, groups=1):
+    """A convolution over one axis, with what follows it in networks."""
+    rng = np.random.default_rng(0)
+    weight, bias = (
+        rng.standard_normal(s).astype("float32") for s in (weight_shape, weight_shape[0])
+    )
+    y = relay.nn.conv1d(
+        data, relay.const(weight), padding=weight_shape[-1] // 2, groups=groups,
+        channels=weight_shape[0], kernel_size=weight_shape[-1],
+    )  # fmt: skip
+    return relay.nn.relu(relay.nn.bias_add(y, relay.const(bias)))
+
+
+@pytest.mark.parametrize(
+    ("data", "weight", "groups"),
+    [
+        ((1, 768, 31), (24, 192, 3), 4),
+        ((1, 16, 1000), (4, 16, 3), 1),
+        ((1, 80, 300), (80, 10, 31), 8),
+    ],
+)
+def test_few_filters_of_one_axis_are_an_image_of_one_row(data, weight, groups):
+    x = relay.var("x", shape=data)
+    body = rows(x, weight, groups)
+    (name,) = set(kernels(body, "llvm -mcpu=znver4")) - {"__nop"}
+    assert "conv2d" in name
+    assert "relu" in name
+    library = relay.build(slipway.IRModule.from_expr(relay.Function([x], body)), "llvm")
+    module = GraphModule(library["default"](slipway.cpu(0)))
+    given = np.random.default_rng(1).standard_normal(data).astype("float32")
+    module.run(x=given)
+    wanted = interpret(relay.Function([x], body), given)
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("data", [(1, 128, 16), (1, 64, 500)])
+def test_many_filters_of_one_axis_are_in_blocks(data):
+    names = kernels(rows(relay.var("x", shape=data), (128, data[1], 3)), "llvm -mcpu=znver4")
+    assert any("conv1d_nchwc" in name for name in names)
+
+
+@pytest.mark.parametrize("times", [8, 12])
+def test_channels_with_several_filters_are_not_repeated(times):
+    data, weight = (3, 3, 38, 15), (3 * times, 1, 3, 3)
+    x = relay.var("x", shape=data)
+    (name,) = kernels(convolution(x, weight, 3), "llvm -mcpu=znver4")
+    assert "nchwc" not in name
 
 
 @pytest.mark.parametrize("target", TARGETS)

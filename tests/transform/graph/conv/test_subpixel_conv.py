@@ -154,6 +154,34 @@ def test_columns(data, kernel, strides, padding, more):
     np.testing.assert_allclose(interpret(after, x), interpret(before, x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("data", "filters", "kernel", "stride", "dilation", "groups", "columns"),
+    [
+        ((14, 5), 3, 4, 1, 1, 4, True),  # rows of 5 fill no vector, nor do 3 filters
+        ((7, 5), 2, 4, 1, 3, 2, True), ((5, 5), 5, 5, 2, 1, 2, True), ((9,), 3, 3, 2, 1, 4, True),
+        ((60, 60), 5, 4, 1, 1, 2, False), ((14, 5), 3, 3, 1, 1, 4, False),
+        ((14, 14), 16, 4, 2, 1, 2, False),
+    ],
+)  # fmt: skip
+def test_columns_of_groups(data, filters, kernel, stride, dilation, groups, columns):
+    """Deep sums of few filters, also where many taps meet at a pixel."""
+    rng = np.random.default_rng(0)
+    count = len(data)
+    weight = rng.standard_normal((48 * groups, filters, *(kernel,) * count)).astype("float32")
+    make = (relay.nn.conv1d_transpose, relay.nn.conv2d_transpose)[count - 1]
+    x = relay.var("x", shape=(2, 48 * groups, *data))
+    before = make(
+        x, relay.const(weight), strides=stride, padding=1, dilation=dilation, groups=groups
+    ).as_function()
+    after = subpixel_conv(before, lanes=16)
+    names = [e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)]
+    assert ("nn.contrib_column_sum" in names) == columns
+    given = rng.standard_normal((2, 48 * groups, *data)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, given), interpret(before, given), rtol=1e-4, atol=1e-4
+    )
+
+
 @pytest.mark.parametrize("given", [{"dtype": "float16"}, {"open": True}])
 def test_no_columns_where_each_is_rounded_or_their_number_is_not_known(given):
     size = relay.Any() if "open" in given else 14

@@ -34,7 +34,13 @@ from slipway.backends.cpu.lowering.blocked_value import (
     plain_layout,
     reshaped,
 )
-from slipway.backends.cpu.lowering.dot_pairs import Instruction, instruction_for, is_paired
+from slipway.backends.cpu.lowering.dot_pairs import (
+    Instruction,
+    instruction_for,
+    is_paired,
+    lanes_in_groups,
+    paired_groups,
+)
 from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import (
     best_block,
@@ -44,7 +50,13 @@ from slipway.backends.cpu.lowering.layout_choice import (
     row_block,
 )
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish, note_layout
-from slipway.backends.cpu.lowering.plain_conv import OnBlocks, read_by_channel, read_in, taps_inside
+from slipway.backends.cpu.lowering.plain_conv import (
+    OnBlocks,
+    as_image,
+    read_by_channel,
+    read_in,
+    taps_inside,
+)
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import (
     WinogradCosts,
@@ -57,8 +69,10 @@ from slipway.relay import op_registry
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
 from slipway.relay.layout import parse_layout
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
+from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild, use_counts
 from slipway.target.cores import Core
@@ -183,11 +197,38 @@ class _AlterLayout(BlockedReaders):
             return None
         if (read := self.part_read(call)) is not None:
             return self.conv(read)
+        if wish is None and (row := self.row_conv(call)) is not None:
+            return row
         if attrs.groups == 1:
             return self.dense_conv(call, data, kernel, wish)
         if attrs.groups == data.shape[1]:
             return self.depthwise_conv(call, data, kernel, wish)
         return self.grouped_conv(call, data, kernel, wish)
+
+    def row_conv(self, call: Call) -> Expr | None:
+        """A convolution over one axis of plain data as one of images of a row, if that stays plain.
+
+        Positions of a row are its lanes then, which few filters of a group would leave idle.
+        """
+        source, weight, attrs = *call.args, call.attrs
+        is_row = is_call_of(call, "nn.conv1d") and isinstance(weight, Constant)
+        if not is_row or id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
+            return None
+        filters, taps, channels = (
+            weight.array.shape[0],
+            weight.array.shape[-1],
+            source.tensor_type.shape[1],
+        )
+        made = as_image(call, self.as_plain(source))
+        self.read_in[id(made)] = self.read_in[id(call)]
+        if attrs.groups == 1:
+            joined = JoinedGroups(1, max(4, best_block(filters, self.lanes)))
+        else:
+            joined = joined_groups(filters, channels, attrs.groups, self.lanes, taps)
+        if attrs.groups == channels or not self.is_better_plain(made, joined):
+            return None
+        self.made.append(made)
+        return reshaped(made, call.tensor_type.shape)
 
     def part_read(self, call: Call) -> Call | None:
         """The convolution of the part that it reads of data which is copied into blocks for it."""
@@ -234,17 +275,23 @@ class _AlterLayout(BlockedReaders):
         is_cached = self.core is not None and usual(data.size_bytes) <= self.core.l2_bytes
         return best_block(channels, self.lanes, self.core if is_cached and not is_whole else None)
 
-    def is_better_plain(self, call: Call, joined: JoinedGroups) -> bool:
-        """Whether a convolution, whose groups would be `joined` so, stays on its plain data."""
+    def is_better_plain(self, call: Call, joined: JoinedGroups, times: int = 0) -> bool:
+        """Whether a convolution, whose groups would be `joined` so, stays on its plain data.
+
+        With `times` each channel has so many filters, and is repeated as often for them.
+        """
         parts = call.attrs.groups // joined.together
-        depth = call.args[0].tensor_type.shape[1] // parts
+        depth = 1 if times else call.args[0].tensor_type.shape[1] // parts
         chunks = -(-(call.args[1].tensor_type.shape[0] // parts) // joined.block)
-        on_blocks = self.on_blocks(call, parts, depth, chunks, joined.block, joined.zeros > 0)
+        on_blocks = self.on_blocks(
+            call, parts, depth, chunks, joined.block, joined.zeros > 0, times
+        )
         return on_blocks is not None and self.stays_plain(call, on_blocks)
 
     def on_blocks(
-        self, call: Call, parts: int, depth: int, chunks: int, block: int, pads: bool
-    ) -> OnBlocks | None:
+        self, call: Call, parts: int, depth: int, chunks: int, block: int, pads: bool,
+        times: int = 0,
+    ) -> OnBlocks | None:  # fmt: skip
         """What a convolution is on blocks; None for open sizes.  `pads`: channels are added."""
         data, kernel, out = (e.tensor_type for e in (*call.args, call))
         source = call.args[0]
@@ -253,7 +300,7 @@ class _AlterLayout(BlockedReaders):
             return None
         readers = self.readers.get(id(source), 1) - isinstance(source, Var)  # one is its function
         copied = data.size_bytes // max(1, readers) if held or self.block_of_data(call) > 1 else 0
-        moved = 0 if held else copied
+        moved = times * data.size_bytes if times else 0 if held else copied
         moved += 0 if isinstance(call.args[1], Constant) else kernel.size_bytes
         in_blocks, plainly = self.read_in[id(call)]
         results = in_blocks + 1 if pads else plainly  # their results are cut out as plain
@@ -294,9 +341,12 @@ class _AlterLayout(BlockedReaders):
     def takes_pairs(self, call: Call) -> bool:
         """Return whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
         types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
-        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call, self.costs)
+        paired = types == ("bfloat16", "float32") and bool(self.pairs)
+        return paired and is_paired(call, self.costs, lanes_in_groups(self.pairs))
 
-    def paired_conv(self, call: Call) -> Blocked:
+    def paired_conv(self, call: Call) -> Blocked | Expr | None:
+        if call.attrs.groups > 1:
+            return self.paired_groups(call)
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
         entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
         held, depth = self.block_of_data(call), entry.depth
@@ -313,6 +363,26 @@ class _AlterLayout(BlockedReaders):
         kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
         layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
         return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
+
+    def paired_groups(self, call: Call) -> Blocked | Expr | None:
+        """Groups in pairs, joined so that their filters fill vectors."""
+        lanes, channels = lanes_in_groups(self.pairs), call.args[0].tensor_type.shape[1]
+        joined, weight, groups = paired_groups(call, lanes), call.args[1], call.attrs.groups
+        if joined is None or not isinstance(weight, Constant):
+            return None
+        weight = self.keep(
+            Constant(joined_kernel(weight.array, groups, joined.together, joined.zeros))
+        )
+        parts, held = groups // joined.together, self.block_of_data(call)
+        if held % PAIR or (held < 4 and id(call.args[0]) not in self.blocked):
+            held = max(4, best_block(channels, self.lanes))
+        read, plain = gcd(channels // parts, held), plain_layout(call.tensor_type.rank)
+        kernel = f"OI{plain[2:]}{read // PAIR}i{lanes}o{PAIR}i"
+        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
+        made = self.blocked_conv(
+            "conv", call, call.args[0], weight, layouts, parts, weights="pairs"
+        )
+        return self.without_zeros(made, parts, joined.zeros) if joined.zeros else made
 
     def grouped_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
@@ -384,10 +454,13 @@ class _AlterLayout(BlockedReaders):
         """One filter for each channel; where there are more, the channels are repeated first."""
         filters = kernel.shape[0]
         held = self.blocked.get(id(call.args[0]))
-        source = call.args[0]
-        if filters > data.shape[1]:
+        source, times = call.args[0], filters // data.shape[1]
+        whole = JoinedGroups(call.attrs.groups, best_block(filters, self.lanes))
+        if wish is None and times > 1 and self.is_better_plain(call, whole, times):
+            return None
+        if times > 1:
             make: Any = op_registry.make("repeat")
-            source = make(self.as_plain(source), filters // data.shape[1], 1)
+            source = make(self.as_plain(source), times, 1)
             self.plain[id(source)] = source
             self.made.append(source)
             held = None

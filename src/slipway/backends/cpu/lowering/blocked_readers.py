@@ -26,6 +26,7 @@ from slipway.relay.layout import parse_layout
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
 from slipway.relay.visit import rebuild
+from slipway.target.costs import ANY_CORE, Costs
 
 _POOLS = tuple(
     f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "global_avg", "global_max") for n in SPATIAL
@@ -44,6 +45,8 @@ class BlockedValues:
 
     Tables know expressions by their identity.
     """
+
+    costs: Costs = ANY_CORE
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -181,8 +184,8 @@ class BlockedReaders(BlockedValues):
         """The plain data of a pool in blocks, where its windows read each element often enough.
 
         Along an image's rows each tap would ask of each lane whether it is in the padding; the
-        fewer lanes, the more vectors do so.  Not where windows of a volume take fewer steps by
-        their rows first (`schedules.pool.rows`).
+        fewer lanes, the more vectors do so.  Not where windows take fewer steps by their rows first
+        (`schedules.pool.rows`): of a volume, of channels that leave lanes idle, large ones.
         """
         attrs, data = call.attrs, call.args[0].tensor_type
         if not hasattr(attrs, "pool_size") or data.dtype != "float32" or data.rank > 5:
@@ -192,9 +195,11 @@ class BlockedReaders(BlockedValues):
             return None
         *others, last = attrs.pool_size
         row = call.tensor_type.shape[-1]
-        if data.rank == 5 and not is_open(row):
+        is_narrow, is_large = block < self.lanes, sum(attrs.pool_size) > self.costs.run_taps
+        if (data.rank == 5 or is_narrow or is_large) and not is_open(row):
             steps = (prod(others) * attrs.strides[-1] + last) * -(-row // self.lanes)
-            if steps * block < prod(attrs.pool_size) * row:
+            gain = 1 if data.rank == 5 or is_narrow else 2  # than whole vectors in memory's order
+            if gain * steps * block < prod(attrs.pool_size) * row:
                 return None
         layout = f"{plain_layout(data.rank)}{block}c"
         return Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])

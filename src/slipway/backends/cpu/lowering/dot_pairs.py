@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_pairs
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.ir.instructions.tiles import INSTRUCTIONS as TILE_INSTRUCTIONS
@@ -14,6 +15,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.op_registry import OpPattern, is_call_of
+from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
@@ -113,8 +115,29 @@ def instruction_for(
     )
 
 
-def is_paired(call: Call, costs: Costs = ANY_CORE) -> bool:
-    """Return whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
+def lanes_in_groups(instructions: Iterable[Instruction]) -> int:
+    """Return the lanes of the instruction for convolutions in groups; 0: they have none.
+
+    It multiplies one position by a vector of filters: tiles of matrices want more of both.
+    """
+    vectors = (i for i in instructions if isinstance(i, HardwareIntrinsic))
+    return next((i.c_size for i in vectors if i.rows == 0), 0)
+
+
+def paired_groups(call: Call, lanes: int) -> JoinedGroups | None:
+    """Return how the groups of a convolution are joined for pairs on vectors of `lanes`, if so."""
+    channels, kernel = call.args[0].tensor_type.shape[1], call.args[1].tensor_type.shape
+    groups = call.attrs.groups
+    if not lanes or groups == channels or has_open(call.type):
+        return None
+    return joined_pairs(kernel[0], channels, groups, lanes, prod(kernel[2:]), PAIR)
+
+
+def is_paired(call: Call, costs: Costs = ANY_CORE, group_lanes: int = 0) -> bool:
+    """Return whether a product of bfloat16 has a form with weights, or right matrices, in pairs.
+
+    With vectors of `group_lanes` convolutions in groups have one too.
+    """
     data, weight = (a.tensor_type for a in call.args[:2])
     if data.dtype != LOW:
         return False
@@ -131,7 +154,7 @@ def is_paired(call: Call, costs: Costs = ANY_CORE) -> bool:
     plain = CONVS.get(call.op.name, "")
     return (
         bool(plain)
-        and attrs.groups == 1
+        and (attrs.groups == 1 or paired_groups(call, group_lanes) is not None)
         and attrs.data_layout == plain
         and attrs.kernel_layout == "OI" + plain[2:]
         and getattr(attrs, "out_layout", "") in ("", plain)
@@ -140,21 +163,23 @@ def is_paired(call: Call, costs: Costs = ANY_CORE) -> bool:
 
 
 def best_in_pairs(
-    function: Function, lanes: int, speed: int, winograd: bool, core: Core | None = None
-) -> Callable[[Call], bool]:
+    function: Function, lanes: int, speed: int, winograd: bool, core: Core | None = None,
+    group_lanes: int = 0,
+) -> Callable[[Call], bool]:  # fmt: skip
     """Return what tells which products in `function` are best computed in bfloat16.
 
     That does `speed` multiply-adds for one of float32.  With `winograd`, float32 convolutions on
-    vectors of `lanes` may take fewer products instead.
+    vectors of `lanes` may take fewer products instead.  Those in groups are for `group_lanes`.
     """
     costs = core.costs if core is not None else ANY_CORE
     fused = products_of_attention(function, costs)
+
+    def in_tiles(call: Call) -> bool:
+        plain = is_call_of(call, "nn.conv2d") and call.attrs.groups == 1
+        return bool(winograd and plain and winograd_tile(call, lanes, speed, core))
+
     return lambda call: (
-        id(call) not in fused
-        and is_paired(call, costs)
-        and not (
-            winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, core)
-        )
+        id(call) not in fused and is_paired(call, costs, group_lanes) and not in_tiles(call)
     )
 
 

@@ -10,6 +10,7 @@ two groups, their results are left out afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,21 +39,48 @@ def joined_groups(
     are whole blocks, unless all become one; with zeros only where `cuts` allows it.
     """
     sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
-    each, depth = filters // groups, channels // groups
+    found = [g for g in _groupings(filters, groups, sizes) if cuts or not g.zeros]
+    return min(found, key=lambda g: (steps_of(g, filters, channels, groups, taps), -g.block))
+
+
+def joined_pairs(
+    filters: int, channels: int, groups: int, lanes: int, taps: int, pair: int
+) -> JoinedGroups | None:
+    """Return the same for an instruction that takes `pair` channels, on vectors of `lanes`.
+
+    None where it would take no fewer steps than one that takes a single channel.
+    """
+    about = filters, channels, groups, taps
     found = [
+        g
+        for g in _groupings(filters, groups, [lanes])
+        if g.together * channels // groups % pair == 0
+    ]
+    best = min(found, key=lambda g: steps_of(g, *about, pair), default=None)
+    single = joined_groups(filters, channels, groups, lanes, taps)
+    gains = best is not None and steps_of(best, *about, pair) < steps_of(single, *about)
+    return best if gains else None
+
+
+def _groupings(filters: int, groups: int, sizes: Sequence[int]) -> list[JoinedGroups]:
+    """Return the ways to join so many `groups`, of equals those of fewer together first."""
+    each = filters // groups
+    return [
         JoinedGroups(together, block, 0 if together == groups else -together * each % block)
         for together in range(1, groups + 1)
         if groups % together == 0
         for block in sizes
     ]
 
-    def steps(joined: JoinedGroups) -> tuple[int, int, int]:
-        vectors = -(-joined.together * each // joined.block) * (groups // joined.together)
-        multiplied = vectors * joined.together * depth * taps
-        cut = CUTTING * vectors if joined.zeros else 0
-        return multiplied + cut, -joined.block, joined.together
 
-    return min((f for f in found if cuts or not f.zeros), key=steps)
+def steps_of(
+    joined: JoinedGroups, filters: int, channels: int, groups: int, taps: int, pair: int = 1
+) -> int:
+    """Return the steps of a position: each takes `pair` channels to a vector of filters."""
+    each, depth = filters // groups, joined.together * channels // groups
+    vectors = -(-joined.together * each // joined.block) * (groups // joined.together)
+    cut = CUTTING * vectors if joined.zeros else 0
+    return vectors * depth * taps // pair + cut
 
 
 def joined_kernel(

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from slipway.backends.cpu.lowering.blocked_value import reshaped
 from slipway.backends.cpu.tile import choose_tile, fma
 from slipway.backends.strategy import Problem, strategies
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Expr, Function, Op, Tuple
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.visit import children, post_order
 from slipway.target import Target
 
@@ -69,6 +70,22 @@ def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> 
             plain = cycles + _moving(on_blocks.moved_plain, target)
             return plain <= target.core.costs.plain_gain * on_blocks.cycles(problem, lanes)
     return False
+
+
+def as_image(call: Call, data: Expr) -> Call:
+    """Return an nn.conv1d of `data` by constant weights as one of images of a single row."""
+    attrs, weight = call.attrs, call.args[1]
+    assert isinstance(weight, Constant)
+    filters, depth, taps = weight.array.shape
+    batch, channels, length = data.tensor_type.shape
+    make: Any = op_registry.make("nn.conv2d")
+    made: Call = make(
+        reshaped(data, (batch, channels, 1, length)),
+        Constant(weight.array.reshape(filters, depth, 1, taps)),
+        strides=(1, *attrs.strides), dilation=(1, *attrs.dilation),
+        padding=(0, attrs.padding[0], 0, attrs.padding[1]), groups=attrs.groups,
+    )  # fmt: skip
+    return made
 
 
 def _moving(size: int, target: Target) -> float:

@@ -8,6 +8,7 @@ channels of a block of data, w the window::
     dense    data (M, K)             weight (N/o, K/d, o, d)              result (M, N)
 
 i divides c, and d divides i; a kernel may leave out channels that pad the last block of data.
+I are the input channels of one group, whose filters are whole blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import as_tuple, need_dtype, need_rank, pad_amounts
 from slipway.relay.ops.nn.windows import SPATIAL, conv_extents
-from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs, conv_reference, padded, read_at
+from slipway.relay.ops.packed.blocked_conv import (
+    BlockedConvAttrs,
+    chunk_of,
+    conv_reference,
+    padded,
+    read_at,
+)
 from slipway.relay.ops.tensor.tensors import flat_index, shape_of, te, unflatten
 from slipway.relay.types import TensorType, Type
 
@@ -41,9 +48,12 @@ def conv_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorType) -> 
     need_dtype("kernel", kernel, data.dtype, "data")
     blocks, chunks, *window, pairs, lanes, depth = kernel.shape
     wide, block = data.shape[-1], pairs * depth
-    if wide % block or -(-chunks * block // wide) != data.shape[1]:
+    read = -(-chunks * attrs.groups * block // wide)
+    if wide % block or read != data.shape[1] or blocks % attrs.groups:
         raise BadArgument(
-            "kernel", f"is {kernel}: its pairs of input channels are not those of data, {data}"
+            "kernel",
+            f"is {kernel}: its pairs of input channels, in {attrs.groups} groups, are not those "
+            f"of data, {data}",
         )
     extents = conv_extents(data.shape[2:-1], window, attrs.strides, attrs.padding, attrs.dilation)
     return TensorType((data.shape[0], blocks, *extents, lanes), SUMS)
@@ -54,7 +64,8 @@ def conv_compute(
 ) -> list[Any]:
     """Sums over positions as one axis, brought to their places.
 
-    With `grouped` they read the data through a stage of its own, (N, C/i, w..., positions, i).
+    With `grouped` they read the data through a stage of its own, (N, C/i, w..., positions, i);
+    that is for a single group of channels.
     """
     data, kernel = padded(inputs[0], attrs), inputs[1]
     (out,) = out_types
@@ -81,7 +92,8 @@ def conv_compute(
         read = te().compute(extents, datum, name="groups", tag="paired_groups")
 
     def element(b: PrimExpr, o: PrimExpr, p: PrimExpr, ob: PrimExpr) -> Any:
-        left = read(b, chunk, *taps, p, pair * depth + part).astype(out.dtype)
+        of_group = chunk_of(kernel, attrs.groups, o, chunk)
+        left = read(b, of_group, *taps, p, pair * depth + part).astype(out.dtype)
         right = kernel(o, chunk, *taps, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[chunk, *taps, pair, part])
 
@@ -119,12 +131,12 @@ def _register_conv(count: int) -> OpDefinition:
     @definition.make
     def make(
         data: ExprLike, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Extents = 1,
-        data_layout: str = f"NC{letters}16c", kernel_layout: str = f"OI{letters}8i16o2i",
-        out_layout: str = "",
+        groups: int = 1, data_layout: str = f"NC{letters}16c",
+        kernel_layout: str = f"OI{letters}8i16o2i", out_layout: str = "",
     ) -> Call:  # fmt: skip
         attrs = BlockedConvAttrs(
             as_tuple(strides, count, "strides"), pad_amounts(padding, count),
-            as_tuple(dilation, count, "dilation"), 1, data_layout, kernel_layout,
+            as_tuple(dilation, count, "dilation"), groups, data_layout, kernel_layout,
             out_layout or data_layout,
         )  # fmt: skip
         return definition(data, kernel, attrs=attrs)
@@ -215,7 +227,8 @@ def _case(definition: OpDefinition, data: Any, kernel: Any, **more: Any) -> None
     count = len(data) - 3
     letters, zeros = SPATIAL[count], (0,) * count
     attrs = BlockedConvAttrs(
-        more.get("strides", (1,) * count), more.get("padding", zeros * 2), (1,) * count, 1,
+        more.get("strides", (1,) * count), more.get("padding", zeros * 2), (1,) * count,
+        more.get("groups", 1),
         f"NC{letters}{data[-1]}c", f"OI{letters}{kernel[-3]}i{kernel[-2]}o{kernel[-1]}i",
         f"NC{letters}{kernel[-2]}c",
     )  # fmt: skip
@@ -225,6 +238,7 @@ def _case(definition: OpDefinition, data: Any, kernel: Any, **more: Any) -> None
 _case(CONV1D_PAIRS, (1, 2, 9, 4), (3, 2, 3, 2, 4, 2), padding=(2, 0))
 _case(CONV2D_PAIRS, (1, 2, 6, 7, 16), (3, 2, 3, 3, 8, 16, 2), padding=(1, 1, 1, 1), strides=(2, 1))
 _case(CONV2D_PAIRS, (2, 2, 5, 5, 8), (2, 3, 1, 1, 2, 16, 2))
+_case(CONV2D_PAIRS, (1, 3, 4, 5, 16), (4, 3, 3, 3, 4, 16, 2), groups=2)
 _case(CONV3D_PAIRS, (1, 2, 4, 5, 5, 4), (2, 2, 2, 3, 3, 2, 4, 2), padding=(1, 1, 1, 0, 1, 1))
 DENSE_PAIRS.sample_case((3, 8), (2, 4, 16, 2))
 DENSE_PAIRS.sample_case((19, 6), (2, 3, 16, 2))

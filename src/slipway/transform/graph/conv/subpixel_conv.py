@@ -44,6 +44,7 @@ from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
 
 MOST_TAPS = 64  # of columns: what a pixel may get is unrolled
+COLUMN_STEPS = 0.5  # what one of them takes, in multiply-adds of vectors
 
 
 def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -> Function:
@@ -265,24 +266,35 @@ def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs
     """Return whether products with all taps are much fewer vectors than convolutions' are."""
     attrs, (data, kernel) = call.attrs, call.args
     kinds = {data.tensor_type.dtype, kernel.tensor_type.dtype, call.tensor_type.dtype}
-    if kinds != {"float32"} or attrs.groups != 1 or lanes < 2 or has_open(data.tensor_type):
+    depth = data.tensor_type.shape[1] // attrs.groups
+    if kinds != {"float32"} or depth == 1 or lanes < 2 or has_open(data.tensor_type):
         return False
     _, filters, *window = kernel.tensor_type.shape
-    # Kernels of three taps have Winograd's algorithm, and pixels that get so many, or from far
-    # away, are slow to sum.
-    pairs_meet = all(k <= 2 * s for k, s in zip(window, attrs.strides, strict=True))
-    if prod(window) > MOST_TAPS or set(attrs.strides) == {1} or not pairs_meet:
+    # Kernels of three taps have Winograd's algorithm.
+    if prod(window) > MOST_TAPS or (set(attrs.strides) == {1} and set(window) == {3}):
         return False
-    if set(attrs.dilation) != {1}:
-        return False
-    vectors = [-(-filters * n // lanes) for n in (1, prod(attrs.strides), prod(window))]
+    counts = (1, prod(attrs.strides), prod(window))
+    vectors = [float(-(-filters * n // lanes)) for n in counts]
+    row = geometry[-1].positions
+    # Where two taps meet along an axis at most, their sums are a part of what else is written.
+    few_meet = all(k <= 2 * s for k, s in zip(window, attrs.strides, strict=True))
+    few_meet = few_meet and set(attrs.dilation) == {1}
+    if len(window) == 2 and not few_meet:  # whose positions may be the lanes
+        filled = -(-row // lanes) / row
+        vectors[0] = min(vectors[0], filters * filled)
+        vectors[1] = min(vectors[1], filters * counts[1] * filled)
     pairs = [axis.products() for axis in geometry]
     apart, joint = (prod(each) for each in zip(*pairs, strict=True))
     ways = [vectors[1] * joint / prod(attrs.strides)]
     if all(axis.shares() for axis in geometry):
         ways.append(vectors[0] * apart)
     whole = vectors[2] * prod(axis.data for axis in geometry)
-    return bool(whole <= costs.subpixel_gain * min(ways))
+    # Of more taps each is read across memory, element by element.
+    meeting = (
+        0 if few_meet else prod(-(-k // s) for k, s in zip(window, attrs.strides, strict=True))
+    )
+    sums = COLUMN_STEPS * filters * meeting * prod(axis.wanted for axis in geometry) / depth
+    return bool(whole + sums <= costs.subpixel_gain * min(ways))
 
 
 def _columns(call: Call) -> Expr:
@@ -290,11 +302,12 @@ def _columns(call: Call) -> Expr:
     attrs, (data, weight) = call.attrs, call.args
     assert isinstance(weight, Constant)
     inputs, filters, *window = weight.array.shape
-    count, rows = len(window), filters * prod(window)
-    kernel = np.moveaxis(weight.array, 0, -1).reshape(rows, inputs, *(1,) * count)
+    count, rows = len(window), attrs.groups * filters * prod(window)
+    kernels = [np.moveaxis(group, 0, -1) for group in np.split(weight.array, attrs.groups)]
+    kernel = np.concatenate(kernels).reshape(rows, inputs // attrs.groups, *(1,) * count)
     products: Expr = op_registry.make(f"nn.conv{count}d")(
         data, Constant(np.asarray(kernel, order="C")), channels=rows, kernel_size=(1,) * count,
-        out_dtype=attrs.out_dtype,
+        groups=attrs.groups, out_dtype=attrs.out_dtype,
     )  # fmt: skip
     made: Expr = op_registry.make("nn.contrib_column_sum")(
         products, window, attrs.strides, attrs.dilation, attrs.padding[:count],

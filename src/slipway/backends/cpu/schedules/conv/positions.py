@@ -2,8 +2,9 @@
 
 Nothing is moved into blocks and back, and no channel is padded.  A tile is some filters of a group
 by some vectors of positions; each of these is loaded once for all of its filters, whose weights are
-broadcast.  It is what few filters (an image's three, say) get, which would leave most lanes of a
-block idle, and what the layout pass leaves plain because a record says so.
+broadcast.  Of short rows several are in a tile.  It is what few filters (an image's three, say)
+get, which would leave most lanes of a block idle, and what the layout pass leaves plain because a
+record says so.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 FEWEST = 4  # lanes of a vector
+MOST_LINES = 8  # of a tile, whose rows are shorter than what hides the latency of their sums
 MOST_FILTERS = 16  # of a tile: their weights are read from as many places
 
 
@@ -49,11 +51,15 @@ def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool
 
 @dataclass(frozen=True)
 class PositionKnobs(Knobs):
-    """`filters` by `vectors` of neighbouring positions in a tile, `rows` of the image in a task."""
+    """`filters` by `vectors` of neighbouring positions in each of `lines` of the image in a tile.
+
+    `rows` of the image are in a task.
+    """
 
     filters: int
     vectors: int
     rows: int
+    lines: int = 1
 
 
 def _group(problem: Problem) -> int:
@@ -81,11 +87,13 @@ def _default(problem: Problem) -> PositionKnobs:
     (out,), target = problem.out_types, problem.target
     images, _, height, _ = out.shape
     rows = min(height, rows_per_part(height, images, target, each=4))
+    whole = _whole_vectors(problem)
     legal = [
-        PositionKnobs(filters, vectors, rows)
+        PositionKnobs(filters, vectors, rows, lines)
         for filters in reversed(_filters(problem))
-        for vectors in range(1, _whole_vectors(problem) + 1)
-        if _fits(filters, vectors, target)
+        for vectors in range(1, whole + 1)
+        for lines in (_lines(problem) if vectors == whole else [1])
+        if _fits(filters, vectors * lines, target)
     ]
     return min(legal or [PositionKnobs(1, 1, rows)], key=lambda k: _cost(problem, k))
 
@@ -106,6 +114,12 @@ def _filters(problem: Problem) -> list[int]:
     return [n for n in range(1, min(group, MOST_FILTERS) + 1) if group % n == 0 or n > 3]
 
 
+def _lines(problem: Problem) -> range:
+    """Return how many rows of the image a tile may have."""
+    height = problem.out_types[0].shape[2]
+    return range(1, 1 if is_open(height) else min(height, MOST_LINES) + 1) or range(1, 2)
+
+
 def _space(problem: Problem) -> Space:
     height = problem.out_types[0].shape[2]
     vectors = range(1, min(_whole_vectors(problem), vector_registers(problem.target)) + 1)
@@ -113,19 +127,21 @@ def _space(problem: Problem) -> Space:
         "filters": _filters(problem),
         "vectors": vectors,
         "rows": range(1, lower_bound(height) + 1),
+        "lines": _lines(problem),
     }
 
 
 def _cost(problem: Problem, knobs: PositionKnobs) -> float:
     (out,), target = problem.out_types, problem.target
     images, _, height, width = out.shape
-    runs = -(-width // (_lanes(problem) * knobs.vectors))
+    runs = -(-width // (_lanes(problem) * knobs.vectors)) * -(-height // knobs.lines)
+    vectors = knobs.vectors * knobs.lines
     tiles = problem.attrs.groups * -(-_group(problem) // knobs.filters)
     taps = prod(problem.in_types[1].shape[1:])
     bits = 32 * _lanes(problem)
-    step = step_cost(knobs.filters, knobs.vectors, target, from_l1=True, bits=bits)
-    each = knobs.filters * knobs.vectors * step
-    return float(images * height * runs * tiles * taps * each)
+    step = step_cost(knobs.filters, vectors, target, from_l1=True, bits=bits)
+    each = knobs.filters * vectors * step
+    return float(images * runs * tiles * taps * each)
 
 
 @register_strategy(
@@ -146,10 +162,12 @@ def schedule_positions(
     n, oc, h, w = stage.op.axis
     group, filters = stage.split(oc, factor=_group(problem))
     block, filter_ = stage.split(filters, factor=knobs.filters, tail="shift")
-    part, row = stage.split(h, factor=knobs.rows)
+    lines, line = stage.split(h, factor=knobs.lines, tail="shift") if knobs.lines > 1 else (h, None)
+    part, row = stage.split(lines, factor=max(1, knobs.rows // knobs.lines))
     run, inside = stage.split(w, factor=lanes * vectors, tail="shift")
     vector, lane = stage.split(inside, factor=lanes)
-    register_tile(stage, [n, part, group, block, row, run], [filter_, vector], lane)
+    unrolled = [filter_, vector] if line is None else [line, filter_, vector]
+    register_tile(stage, [n, part, group, block, row, run], unrolled, lane)
     task = stage.fuse(n, part)
     products = prod(extent_of(axis) for axis in conv.op.reduce_axis)
     if worth_sharing(prod(shape_of(output)) * products, target):
@@ -163,5 +181,6 @@ def schedule_positions(
     n, oc, h, w = registers.op.axis
     channel, *taps, tap = registers.op.reduce_axis
     vector, lane = registers.split(w, factor=lanes)
-    register_tile(registers, [n, h, channel, *taps], [tap, vector, oc], lane)
+    around, inside = ([n, h], []) if line is None else ([n], [h])
+    register_tile(registers, [*around, channel, *taps], [tap, *inside, vector, oc], lane)
     return schedule

@@ -31,6 +31,7 @@ from slipway.backends.cpu.tile import (
     fma,
     lane_indexed_fma,
     tile_space,
+    whole_groups,
 )
 from slipway.backends.stages import (
     extent_of,
@@ -84,7 +85,12 @@ def _group(target: Target, pairs: int) -> int:
 
 
 def _is_grouped(problem: Problem) -> bool:
-    return _group(problem.target, problem.in_types[1].shape[-3]) > 1
+    parts = _groups_of_channels(problem)
+    return parts == 1 and _group(problem.target, problem.in_types[1].shape[-3]) > 1
+
+
+def _groups_of_channels(problem: Problem) -> int:
+    return 1 if problem.op == "nn.contrib_dense_pairs" else int(problem.attrs.groups)
 
 
 def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
@@ -102,22 +108,27 @@ def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) ->
 
 
 def _sides(problem: Problem) -> tuple[int, int]:
-    """Return the rows or positions, and the blocks of units or channels."""
+    """Return the rows or positions, and the blocks of units, or of a group's channels."""
     (out,) = problem.out_types
     if problem.op == "nn.contrib_dense_pairs":
         return out.shape[0], problem.in_types[1].shape[0]
     _, blocks, *size, _ = out.shape
-    return prod(size), blocks
+    return prod(size), blocks // problem.attrs.groups
 
 
 def _default(problem: Problem) -> Tile:
     """Choose the tile, as for float32."""
     kernel = lane_indexed_fma if _is_grouped(problem) else fma
-    return choose_tile(kernel(problem.target), *_sides(problem))
+    (rows, blocks), parts = _sides(problem), _groups_of_channels(problem)
+    return choose_tile(kernel(problem.target), rows, blocks, legal=whole_groups(blocks, parts))
 
 
 def _space(problem: Problem) -> Space:
-    return tile_space(*_sides(problem), problem.target)
+    rows, blocks = _sides(problem)
+    space = dict(tile_space(rows, blocks, problem.target))
+    if _groups_of_channels(problem) > 1:
+        space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
+    return space
 
 
 def _multiply(
@@ -164,7 +175,12 @@ def schedule_conv_pairs(
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     panels = -(-blocks // tile.vectors)
     part = positions_per_part(
-        positions, _bytes(data) // images, _bytes(kernel), panels, tile, target
+        positions,
+        _bytes(data) // (images * problem.attrs.groups),
+        _bytes(kernel),
+        panels,
+        tile,
+        target,
     )
     parallel = worth_sharing(images * positions * prod(shape_of(kernel)), target)
     each = image_tiles(

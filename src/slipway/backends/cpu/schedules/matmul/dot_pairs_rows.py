@@ -48,6 +48,7 @@ def _applies(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> b
         and weight.dtype == entry.b_dtype
         and weight.shape[-1] == entry.depth
         and weight.shape[-2] % LANES == 0
+        and getattr(attrs, "groups", 1) == 1
     )
 
 

@@ -53,6 +53,7 @@ def _applies(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> b
         and weight.dtype == entry.b_dtype
         and weight.shape[-1] == entry.depth
         and weight.shape[-2] in (LANES, 2 * LANES)
+        and getattr(attrs, "groups", 1) == 1
     )
 
 
