@@ -81,11 +81,6 @@ def compile(
             "`slipway compile --target web/wasm` or relay.build(...).export_library, load it in "
             "JavaScript, or upload it to a page that `slipway web-device` serves"
         )
-    if chosen.parsed_triple.is_bare:
-        raise TargetError(
-            f"{chosen} has no operating system, so there is nothing to call: "
-            "`slipway micro create` makes a firmware project of a model for such a board"
-        )
     own_name = name or _name_of(model)
     with step(f"Reading {own_name}", quiet):
         module, values = _read(model, chosen, shapes, example, constants, dims, signature)
@@ -135,6 +130,7 @@ def _read(
     if isinstance(model, Expr):
         return IRModule.from_expr(model), {}
     sizes = {key: tuple(value) for key, value in shapes.items()} if shapes else None
+    counted = target.parsed_triple.is_bare  # whose sizes are all fixed
     try:
         if isinstance(model, str | Path):
             path = Path(model)
@@ -146,11 +142,11 @@ def _read(
                 rounding_for(target, None),
                 dims,
                 signature,
-                counted=False,
+                counted=counted,
             )
         if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
             return relay.frontend.from_onnx(
-                model, shape=sizes, constants=constants, dims=dims, counted=False
+                model, shape=sizes, constants=constants, dims=dims, counted=counted
             )
         if hasattr(model, "state_dict") or hasattr(model, "inlined_graph"):
             # A program knows its inputs, and a script says itself what it does not.
