@@ -235,9 +235,9 @@ def test_a_model_of_a_microcontroller_says_where_it_runs(tmp_path):
     loaded = slipway.load(made.save(tmp_path / "m0.tar"))
     for model in (made, loaded):
         assert "m.on(" in repr(model)
-        for ask in (model, model.profile):
+        for request in (model, model.profile):
             with pytest.raises(ExecutionError, match=r"m\.on\('cortex-m0'.*`slipway micro create`"):
-                ask(np.zeros((1, 1, 8, 8), "float32"))
+                request(np.zeros((1, 1, 8, 8), "float32"))
 
 
 def test_it_shows_what_it_is(digits):

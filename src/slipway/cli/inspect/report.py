@@ -165,12 +165,13 @@ def reported(
         )  # fmt: skip
     with console.step(f"Compiling for {chosen}"), slipway.transform.PassContext(opt_level=3):
         program = firmware_of(module, chosen, parameters) if bare else None
-        library = program
-        if program is None or session is not None:
+        is_run = program is None or session is not None
+        library: Any = program
+        if is_run:
             library = relay.build(module, target=chosen, params=parameters)
     with tempdir() as folder:
         artifact = None
-        if library is not program:
+        if is_run:
             artifact = folder.path / f"{model.stem}.tar"
             library.export_library(str(artifact))
         found = make_report(
@@ -178,7 +179,7 @@ def reported(
             constants=parse_bindings(options.bind), signature=options.signature, numbers=numbers,
             limits=limits, inputs=given,
         )  # fmt: skip
-    if program is not None and library is not program:
+    if program is not None and is_run:
         add_boards(found, program)
         found.notes.append(RAN_AS_UPLOADED)
     found.rewritten = rewritten_of(entries)

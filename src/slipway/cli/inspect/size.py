@@ -77,8 +77,8 @@ def size_of_artifacts(artifact: Path, before: Path | None, as_json: bool) -> Non
         return
     names: Sequence[str] = list(dict.fromkeys((*after, *(old or ()))))
     if old is None:
-        rows = [(name, f"{after[name]:,}") for name in names]
-        console.table(("", "bytes"), rows, title=console.plain(artifact))
+        shown = [(name, f"{after[name]:,}") for name in names]
+        console.table(("", "bytes"), shown, title=console.plain(artifact))
         return
     rows = [
         (name, *(f"{one.get(name, 0):,}" for one in (old, after)),
