@@ -203,7 +203,6 @@ def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
         (lambda m: slipway.compile("nothing.onnx"), FileNotFoundError, "nothing.onnx"),
         (lambda m: slipway.compile("model.h5"), ModelError, "known: .onnx"),
         (lambda m: slipway.compile(3), ModelError, "int is no kind of model"),
-        (lambda m: slipway.compile(DIGITS / "digits.onnx", "arm/cortex-m4"), TargetError, "micro"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "web/wasm"), TargetError, "in a page"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "llwm"), TargetError, "llvm"),
         (lambda m: slipway.load("nothing.tar"), FileNotFoundError, "slipway compile"),
@@ -229,6 +228,16 @@ def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
 def test_what_cannot_be_done_is_explained(digits, call, error, words):
     with pytest.raises(error, match=words):
         call(digits)
+
+
+def test_a_model_of_a_microcontroller_says_where_it_runs(tmp_path):
+    made = slipway.compile(DIGITS / "digits.onnx", "arm/cortex-m0", quiet=True)
+    loaded = slipway.load(made.save(tmp_path / "m0.tar"))
+    for model in (made, loaded):
+        assert "m.on(" in repr(model)
+        for request in (model, model.profile):
+            with pytest.raises(ExecutionError, match=r"m\.on\('cortex-m0'.*`slipway micro create`"):
+                request(np.zeros((1, 1, 8, 8), "float32"))
 
 
 def test_it_shows_what_it_is(digits):

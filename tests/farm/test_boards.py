@@ -117,6 +117,69 @@ def test_questions_about_a_model_on_the_board(farm, monkeypatch, tmp_path, comma
         assert all(each["seconds"] > 0 for each in found["operators"])
 
 
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Samples of the digits with their classes, and a model for the board as a file."""
+    folder = tmp_path_factory.mktemp("images")
+    with np.load(DIGITS.parent / "digits_test.npz") as stored:
+        few = {"image": stored["images"][:3], "labels": stored["labels"][:3]}
+        np.savez(folder / "images.npz", **few)
+        np.savez(folder / "one.npz", image=stored["images"][:1])
+    tvm.compile(DIGITS, M4.target, quiet=True).save(folder / "m4.tar")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run m4.tar --inputs one.npz --dump-tensors layers --print-time",
+        f"validate {DIGITS} --target {{target}} --dataset images.npz --min-top1 1",
+        f"validate m4.tar --dataset images.npz --reference {DIGITS} --min-sqnr 90",
+        f"report {DIGITS} --target {{target}} -o board.html",
+        "compare m4.tar m4.tar",
+    ],
+)
+def test_a_model_of_the_board_where_it_runs(farm, images, monkeypatch, line):
+    monkeypatch.setenv("SLIPWAY_RPC_TOKEN", farm.token_file.read_text().strip())
+    words = [word.format(target=M4.target) for word in line.split()]
+    kind = "--device" if words[0] in ("report", "compare") else "--rpc-key"
+    where = ["--tracker", f"127.0.0.1:{farm.port}", kind, "cortex-m4"]
+    whole = [sys.executable, "-m", "slipway", *words, *where, "--timeout", "60", "--json"]
+    if words[0] == "compare":
+        whole.remove("--timeout")
+        whole.remove("60")
+    done = subprocess.run(
+        whole, capture_output=True, text=True, timeout=240, check=False, cwd=images
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    if words[0] == "run":
+        assert min(found["seconds"]) > 0
+        names = {p.name.partition("_")[2] for p in (images / "layers").iterdir()}
+        assert {"stem.npy", "block1_depthwise.npy", "classifier.npy"} <= names
+    elif words[0] == "validate":
+        assert found["outputs"][0]["sqnr_db"] > 90
+    elif words[0] == "report":
+        assert all(layer["seconds"] > 0 and layer["agrees"] for layer in found["layers"])
+        assert found["boards"]
+        assert found["flash"]
+        assert any("the kernels as they are uploaded" in note for note in found["notes"])
+    else:
+        assert found["a"]["seconds"]
+        assert found["slower"] == pytest.approx(0, abs=0.01)
+
+
+def test_three_lines_for_a_board(farm, images, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_RPC_TOKEN", farm.token_file.read_text().strip())
+    image = np.load(images / "one.npz")["image"]
+    here = tvm.compile(DIGITS, quiet=True)(image)
+    for model in (tvm.load(images / "m4.tar"), tvm.compile(DIGITS, "arm/cortex-m4", quiet=True)):
+        with model.on("cortex-m4", tracker=f"127.0.0.1:{farm.port}") as board:
+            np.testing.assert_allclose(board(image), here, rtol=1e-4, atol=1e-4)
+            assert board.check(DIGITS)
+            assert board.benchmark(number=1, repeat=2).mean > 0
+
+
 def test_the_board_is_for_those_whom_the_tracker_sends(farm, tracker):
     port = tracker.summary()["server_info"][0]["addr"][1]
     token = farm.token_file.read_text().strip()

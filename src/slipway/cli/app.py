@@ -46,7 +46,7 @@ _HOMES = {
     "chat": "slipway.cli.language.chat:chat",
     "serve": "slipway.cli.language.serve:serve",
     "fit": "slipway.cli.micro:fit",
-    "size": "slipway.cli.micro:size",
+    "size": "slipway.cli.inspect.size:size",
     "micro": "slipway.cli.micro:app",
     "device": "slipway.cli.devices.device:app",
     "farm": "slipway.cli.devices.farm:app",

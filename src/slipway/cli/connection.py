@@ -56,16 +56,6 @@ def check_can_run(target: Target, host: str | None, tracker: str | None) -> None
         )
 
 
-def write_for_device(library: Any, target: Target, folder: Path, stem: str) -> Path:
-    """Export a compiled model as what its device loads, and return the file.
-
-    A microcontroller takes an archive, which its session links for the board's memory.
-    """
-    path = folder / f"{stem}{'.a' if target.parsed_triple.is_bare else '.tar'}"
-    library.export_library(str(path))
-    return path
-
-
 class Connection:
     """A device to load artifacts on; without a host and tracker, this process.
 
@@ -137,16 +127,13 @@ class Connection:
             library.export_library(str(path))
             return self.load(path)
 
-    def graph_module(self, artifact: Path, upload: Path | None = None) -> Any:
-        """Return the graph executor of a model, on the kinds of device that it is for.
-
-        `upload` is what of it the device loads, where that is another file.
-        """
+    def graph_module(self, artifact: Path) -> Any:
+        """Return the graph executor of a model, on the kinds of device that it is for."""
         from slipway.contrib import graph_executor
         from slipway.runtime.artifact import metadata_of
         from slipway.runtime.model_devices import ModelDevices
 
         devices = ModelDevices(metadata_of(artifact), self.remote)
         self.device = devices.main
-        loaded = self.load(upload or artifact)
+        loaded = self.load(artifact)
         return graph_executor.GraphModule(loaded["default"](*devices.each))

@@ -1,4 +1,4 @@
-"""``slipway micro``, ``slipway fit``, ``slipway size``: models on microcontrollers."""
+"""``slipway micro``, ``slipway fit``: models on microcontrollers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import builtins
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,6 @@ from slipway.cli.options import (
 )
 from slipway.cli.outputs import need_output, need_output_folder
 from slipway.errors import (
-    ExecutionError,
     ModelError,
     RPCConnectionError,
     RPCTimeoutError,
@@ -431,33 +429,3 @@ def run(
             "(slipway micro flash), is --port the right one, and does the project's kind print "
             "(a host_driven one waits for a session)? Reset the board and run this again"
         )
-
-
-def size(
-    project: Annotated[Path, typer.Argument(metavar="DIR", help="A built project.")],
-    diff: Annotated[
-        Path | None, typer.Option("--diff", help="Another built project, the one before.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Attribute every byte of a project's flash and RAM to a layer; or compare two builds."""
-    from slipway.micro.image_size import read_map, size_difference, size_table
-    from slipway.micro.model_library import only_model
-
-    def pieces(folder: Path) -> Any:
-        if not folder.is_dir():
-            reason = "it is a file" if folder.exists() else "there is no such folder"
-            raise ExecutionError(
-                f"{folder} is no project, {reason}: `slipway micro create` makes one"
-            )
-        description = folder / "model" / "metadata.json"
-        model = only_model(json.loads(description.read_text())) if description.exists() else None
-        return read_map(folder / "build" / "firmware.map", model)
-
-    after = pieces(project)
-    if as_json:
-        builds = {"after": after} if diff is None else {"before": pieces(diff), "after": after}
-        found = {name: [asdict(piece) for piece in build] for name, build in builds.items()}
-        print(json.dumps(found, indent=1))
-        return
-    print(size_table(after) if diff is None else size_difference(pieces(diff), after))

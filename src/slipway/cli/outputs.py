@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from slipway.cli.exit_codes import OptionError
+from slipway.toolchain.link import where_it_lies
 
 
 def need_output(option: str, path: Path | None, *inputs: Path | None) -> None:
@@ -26,7 +27,7 @@ def need_output(option: str, path: Path | None, *inputs: Path | None) -> None:
             raise OptionError(f"{option} {path} is what the command reads: give another name")
     if path.exists() and not path.is_file():  # /dev/stdout, a pipe
         return
-    need_folder(option, path.parent)
+    need_folder(option, where_it_lies(path).parent)
 
 
 def need_output_folder(option: str, path: Path | None) -> None:

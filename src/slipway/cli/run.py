@@ -118,7 +118,7 @@ def run(
     if dump_tensors is None:
         module.run()
     else:
-        dump_layers(module, dump_tensors)
+        dump_layers(module, dump_tensors, described.get("operators", {}))
     results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
     names = module.get_output_names()
     if outputs is not None:
@@ -166,12 +166,16 @@ def print_results(
             print_largest(f"output_{index}", value, print_top, labels)
 
 
-def dump_layers(module: Any, folder: Path) -> None:
-    """Run the model, and write what each layer computes before its memory is used again."""
+def dump_layers(module: Any, folder: Path, operators: Mapping[str, Any]) -> None:
+    """Run the model, and write what each layer computes before its memory is used again.
+
+    A file has the name of the model's node, where the artifact's `operators` know it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for number, (layer, function, value) in enumerate(module.layer_values()):
-        name = re.sub(r"[^\w.-]+", "_", layer or function)[:80]
+        known = operators.get(layer, {}).get("layer", "")
+        name = re.sub(r"[^\w.-]+", "_", known or layer or function)[:80]
         stored = BytesIO()
         np.save(stored, value.numpy())
         write_file(folder / f"{number:03}_{name}.npy", stored.getvalue())

@@ -83,11 +83,6 @@ def compile(
             "`slipway compile --target web/wasm` or relay.build(...).export_library, load it in "
             "JavaScript, or upload it to a page that `slipway web-device` serves"
         )
-    if chosen.parsed_triple.is_bare:
-        raise TargetError(
-            f"{chosen} has no operating system, so there is nothing to call: "
-            "`slipway micro create` makes a firmware project of a model for such a board"
-        )
     if name is not None and not isinstance(name, str):
         raise ArgumentTypeError(f"name is {name!r}; write a word, or leave it out")
     state = table_of(state, "state", "{'past': 'present'}")
@@ -143,6 +138,7 @@ def _read(
     if isinstance(model, Expr):
         return IRModule.from_expr(model), {}
     sizes = told_shapes(shapes, {name: name for name in dims or ()}) or None
+    counted = target.parsed_triple.is_bare  # whose sizes are all fixed
     try:
         if isinstance(model, str | Path):
             path = Path(model)
@@ -154,11 +150,11 @@ def _read(
                 rounding_for(target, None),
                 dims,
                 signature,
-                counted=False,
+                counted=counted,
             )
         if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
             return relay.frontend.from_onnx(
-                model, shape=sizes, constants=constants, dims=dims, counted=False
+                model, shape=sizes, constants=constants, dims=dims, counted=counted
             )
         if hasattr(model, "state_dict") or hasattr(model, "inlined_graph"):
             # A program knows its inputs, and a script says itself what it does not.

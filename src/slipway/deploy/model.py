@@ -26,6 +26,7 @@ from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.arrays.array_file import contents_of
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.model_devices import ModelDevices
+from slipway.target import Target
 
 if TYPE_CHECKING:
     from slipway.deploy.agreement import Agreement
@@ -128,7 +129,18 @@ class Model:
         return found is not None and found != self._stamp and found[:2] == (self._stamp or ())[:2]
 
     def _loaded(self) -> Any:
-        """Return what this was compiled to, or what is in its file, checked for this machine."""
+        """Return what this was compiled to, or what is in its file, checked for this machine.
+
+        Raises ExecutionError for a microcontroller's, ArtifactError for another processor's.
+        """
+        target = Target(self._metadata["target"])
+        if target.parsed_triple.is_bare:
+            raise ExecutionError(
+                f"{self.name} is compiled for a microcontroller, {target.cpu}, which this machine "
+                f"is not: m.on({target.cpu!r}, tracker='HOST:PORT') runs it on a board of a farm "
+                f"(`slipway farm up --kinds {target.cpu}` makes emulated ones), and "
+                "`slipway micro create` makes firmware of the model"
+            )
         if self.library is not None:
             return self.library
         contents = self._contents

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway.errors import ModelError, OpenShapeError, did_you_mean
+from slipway.errors import FileError, ModelError, OpenShapeError, did_you_mean
 from slipway.frontends.torch.traced.scripted import holds_script
 
 if TYPE_CHECKING:
@@ -87,9 +88,18 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
         )
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        raise FileError(
+            f"{path} is a pipe or a device, and a model is read more than once: write it into a "
+            f"file first, cat {shlex.quote(str(path))} > model{_suffix_of(chosen)}"
+        )
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     return chosen
+
+
+def _suffix_of(chosen: str) -> str:
+    return next(suffix for suffix, name in FORMATS.items() if name == chosen)
 
 
 def _of_folder(path: Path) -> str:

@@ -95,7 +95,7 @@ class Bundle:
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, text in self.texts.items():
-                archive.writestr(name, text)
+                archive.writestr(name, text.encode("utf-8", "backslashreplace"))
             for name, content in self.files.items():
                 archive.writestr(name, content)
         write_file(path, buffer.getvalue())

@@ -230,7 +230,12 @@ def _first_line(command: list[str]) -> str:
 def _try(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=TRY_TIMEOUT_S
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TRY_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         raise OSError(f"no answer in {TRY_TIMEOUT_S:g} s") from None

@@ -107,7 +107,12 @@ class Host:
         """Return its name or address in the network; for an alias that of ~/.ssh/config."""
         command = [*self._ssh(), "-G", "--", self.address]
         done = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
         found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
         return found[1] if found else self.address.rpartition("@")[2]

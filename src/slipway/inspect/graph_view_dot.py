@@ -99,6 +99,8 @@ class DotPlotter(Plotter):
             path.write_text(graph.source, encoding="utf-8")
             if self._format is not None and program is not None:
                 command = [program, f"-T{self._format}", "-O", str(path)]
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    command, capture_output=True, text=True, errors="replace", check=False
+                )
                 if done.returncode:
                     raise ToolchainError(f"dot cannot draw {path}: {done.stderr.strip()}")

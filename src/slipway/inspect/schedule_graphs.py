@@ -194,7 +194,12 @@ def _given(
             "with output_dot_string=True."
         )
     done = subprocess.run(
-        [program, "-Tsvg"], input=text, capture_output=True, text=True, check=False
+        [program, "-Tsvg"],
+        input=text,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     if done.returncode:
         raise ToolchainError(f"dot cannot draw the graph: {done.stderr.strip()}")

@@ -33,6 +33,7 @@ def missing_for(board: Board, *, emulate: bool = False) -> str:
             [board.compiler, f"-print-file-name={specs}"],
             capture_output=True,
             text=True,
+            errors="replace",
             check=False,
         ).stdout.strip()
         if found == specs:  # gcc repeats the name of what it does not find

@@ -16,7 +16,7 @@ from slipway.micro.model_config import model_config
 from slipway.micro.model_contents import library_of_aot
 from slipway.micro.model_library import ModelLibrary, only_model, unpack_model_library
 from slipway.micro.program import is_ahead_of_time, packed_functions
-from slipway.runtime.artifact import LIBRARY_MEMBER, read_tar
+from slipway.runtime.artifact import LIBRARY_MEMBER, OBJECTS_MEMBER, check_sums, read_tar
 from slipway.runtime.graph.graph_format import GraphTables
 from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import is_elf
@@ -66,7 +66,7 @@ def _whole(library: ModelLibrary) -> dict[str, Any]:
 
 
 def parts_of_file(path: Path) -> ImageParts:
-    """Return the parts of an exported file: .o, .obj, .a, or a Model Library Format archive.
+    """Return the parts of an exported file: .o, .obj, .a, .tar, or a Model Library Format archive.
 
     Raises ArtifactError for another kind, OSError for a file that cannot be read.
     """
@@ -77,6 +77,8 @@ def parts_of_file(path: Path) -> ImageParts:
         return ImageParts(objects=list(read_archive(data, path.name).values()))
     if path.suffix == ".tar":
         members = read_tar(data, path.name)
+        if OBJECTS_MEMBER in members:
+            return _artifact(members, path.name)
         objects = [c for n, c in sorted(members.items()) if n.endswith(_OBJECTS)]
         if any(n.endswith("metadata.json") for n in members) and LIBRARY_MEMBER not in members:
             return _archive(path)
@@ -88,6 +90,16 @@ def parts_of_file(path: Path) -> ImageParts:
         f"{path.name} is no code that a device could run: an object (.o, .obj), an archive (.a) or "
         "a Model Library Format archive (.tar) is. Bytes that are to travel as they are: "
         "Session.upload(path.read_bytes(), name)"
+    )
+
+
+def _artifact(members: dict[str, bytes], name: str) -> ImageParts:
+    """Return the parts of what was exported as a .tar for a target without a system."""
+    check_sums(members, name)
+    return ImageParts(
+        objects=list(read_archive(members[OBJECTS_MEMBER], f"{OBJECTS_MEMBER} of {name}").values()),
+        graph=members.get("graph.bin", b""),
+        params=members.get("params.bin", b""),
     )
 
 

@@ -63,7 +63,7 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
     """
     with subprocess.Popen(
         list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
+        text=True, errors="replace", start_new_session=True,
     ) as process:  # fmt: skip
         try:
             output, errors = process.communicate(timeout=timeout_s)

@@ -25,6 +25,7 @@ from slipway.version import VERSION
 PACKAGES = ("numpy", "llvmlite", "ziglang", "onnx", "onnxruntime", "torch", "ai-edge-litert")
 MEMBERS = {
     "lib.so": "code",
+    "lib.a": "code, to be linked for a board",
     "params.bin": "weights",
     "graph.bin": "graph",
     "graph.json": "graph, for people",

@@ -112,7 +112,8 @@ def _run(
         timing = executor.benchmark(loaded.devices.main, number=1, repeat=max(RUNS, number))
         report.run_seconds = [float(value) for value in timing.results]
     probes = None
-    if limits and loaded.devices.is_processor:
+    is_bare = factory.target.parsed_triple.is_bare  # its limits nothing measures
+    if limits and loaded.devices.is_processor and not is_bare:
         try:
             with step("Preparing to measure the device's limits", quiet):
                 probes = Probes(

@@ -1,6 +1,7 @@
 """Exported files as they are read: checked completely before any of their code runs.
 
-A ``.tar`` artifact holds ``lib.so`` (linked for its target), ``metadata.json``, for a model
+A ``.tar`` artifact holds ``lib.so`` (linked for its target), for a target without a system also
+``lib.a`` (what is linked anew for a device's memory), ``metadata.json``, for a model
 ``graph.json``, ``graph.bin`` and ``params.bin``, and ``SHA256SUMS``: one ``<hex>  <name>`` line for
 every other member, which ``sha256sum -c`` reads too.  A ``.so`` carries the same as data symbols:
 the library's own metadata, and for a model its metadata, graph and parameters.
@@ -42,6 +43,7 @@ from slipway.toolchain.unpack import TAR_ERRORS
 
 FORMAT_VERSION = 1
 LIBRARY_MEMBER = "lib.so"
+OBJECTS_MEMBER = "lib.a"
 SUMS_MEMBER = "SHA256SUMS"
 _AGAIN = "Export it again, or copy it again in binary mode."
 

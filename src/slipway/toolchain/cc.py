@@ -61,7 +61,9 @@ def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
     """Return a function that asks `compiler` for its target triple; None where it cannot say."""
 
     def get_target_triple() -> str | None:
-        done = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True)
+        done = subprocess.run(
+            [compiler, "-dumpmachine"], capture_output=True, text=True, errors="replace"
+        )
         return done.stdout.strip() if done.returncode == 0 else None
 
     return get_target_triple
@@ -111,7 +113,9 @@ def run_compiler(cc: str | None, arguments: Sequence[str], cwd: PathLike | None 
             f"{wanted} is not on this machine. Install it (Debian: apt-get install {package}), or "
             "leave `cc` out: Slipway links with its own linker."
         )
-    done = subprocess.run([compiler, *arguments], capture_output=True, text=True, cwd=cwd)
+    done = subprocess.run(
+        [compiler, *arguments], capture_output=True, text=True, errors="replace", cwd=cwd
+    )
     if done.returncode != 0:
         command = shlex.join([Path(compiler).name, *arguments])
         told = f"{command} failed with exit code {done.returncode}"

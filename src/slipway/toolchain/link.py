@@ -128,12 +128,18 @@ def _in_parts(path: Path) -> Iterator[bytes]:
             yield part
 
 
+def where_it_lies(out: Path) -> Path:
+    """Return the path of the file that a link leads to, which need not be there; else `out`."""
+    return Path(os.path.realpath(out)) if out.is_symlink() else out
+
+
 def write_file(out: Path, content: bytes | Iterable[Any], *, mode: int | None = None) -> None:
     """Write a file, of bytes or pieces of them, so that it is there whole or not at all.
 
     Several may write the same one, the last wins.  `mode` is its permissions; None: the usual ones.
-    A pipe or a terminal (``/dev/stdout``) is written to as it is.
+    A pipe or a terminal (``/dev/stdout``) is written to as it is, a link's file where it lies.
     """
+    out = where_it_lies(out)
     pieces: Iterable[Any] = (content,) if isinstance(content, bytes) else content
     if out.exists() and not out.is_file():
         with out.open("wb") as pipe:

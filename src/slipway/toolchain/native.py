@@ -18,6 +18,7 @@ from pathlib import Path
 
 from slipway.errors import ToolchainError, with_words
 from slipway.toolchain import musl, waiting, zig
+from slipway.toolchain.link import where_it_lies
 from slipway.toolchain.runtime_library import (
     CRT,
     IN_SECTIONS,
@@ -73,7 +74,9 @@ def build_host_runtime(out: Path) -> None:
     compiler = _system_compiler()
     if compiler is not None:
         command = [*compiler, *_shared_arguments(out), "-ldl", "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
         if done.returncode == 0:
             return
         if zig.find_zig() is None:
@@ -227,6 +230,7 @@ def made_once(out: Path, build: Callable[[Path], object], what: str | None = Non
 
 def atomically(out: Path, build: Callable[[Path], object]) -> None:
     """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
+    out = where_it_lies(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with scratch(".build-", out.parent) as folder:

@@ -49,7 +49,9 @@ def compile_cuda(
         command = [str(program), f"--{target_format}", "-O3", *chosen, *given, "-o", str(made),
                    str(source)]  # fmt: skip
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False
+            )
         except OSError as error:
             raise ToolchainError(f"nvcc cannot be run: {error}") from error
         if done.returncode or not made.exists():

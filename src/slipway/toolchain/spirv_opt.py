@@ -25,7 +25,9 @@ def optimize(spv_bin: bytes | bytearray) -> bytearray:
         source, target = Path(folder, "input.spv"), Path(folder, "output.spv")
         source.write_bytes(bytes(spv_bin))
         command = [program, "-O", str(source), "-o", str(target)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
         if done.returncode:
             raise ToolchainError(f"spirv-opt refuses the module: {done.stderr.strip()}")
         return bytearray(target.read_bytes())

@@ -27,7 +27,9 @@ def xcrun(cmd: Sequence[str]) -> str:
             "there is no program `xcrun`: Apple's tools are part of Xcode, and run on macOS. "
             "Slipway links for macOS without them: export_library for a target of macOS."
         )
-    done = subprocess.run([program, *cmd], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, *cmd], capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode:
         raise ToolchainError(
             f"xcrun {' '.join(cmd)} failed: {(done.stderr or done.stdout).strip()}"
@@ -101,6 +103,6 @@ def codesign(lib: str) -> None:
     if program is None:
         raise ToolchainError("there is no program `codesign`: it is a part of macOS")
     command = [program, "--force", "--sign", identity, lib]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise ToolchainError(f"codesign {lib} failed: {(done.stderr or done.stdout).strip()}")

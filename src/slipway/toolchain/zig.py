@@ -65,7 +65,13 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
     """Run zig and return what it printed; ToolchainError with its words when it fails."""
     command = [str(zig_path()), *arguments]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, check=False, env=environment()
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        cwd=cwd,
+        check=False,
+        env=environment(),
     )
     if done.returncode != 0:
         shown = shlex.join(["zig", *arguments[:6]]) + (" ..." if len(arguments) > 6 else "")

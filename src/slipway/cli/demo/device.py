@@ -163,7 +163,12 @@ def serve(server: Path, emulator: list[str], folder: Path) -> Iterator[int]:
     """
     command = [*emulator, str(server), "--host", "127.0.0.1", "--port", "0"]
     process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     )
     try:
         lines: Queue[str | None] = Queue()

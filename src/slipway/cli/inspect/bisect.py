@@ -11,7 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.completions import target_names
-from slipway.cli.connection import Connection, check_can_run, write_for_device
+from slipway.cli.connection import Connection, check_can_run
 from slipway.cli.demo.case import made_up_inputs
 from slipway.cli.inspect.bisect_repro import write_repro
 from slipway.cli.model_file import ModelOptions, parse_bindings
@@ -194,7 +194,8 @@ def check_target(
                 culprit = find_pass(steps, arrays, wanted, tolerance)
             return culprit or Culprit("pass", "?", found, got=results, wanted=list(wanted))
     with tempdir() as folder:
-        path = write_for_device(factory, target, folder.path, "model")
+        path = folder.path / "model.tar"
+        factory.export_library(str(path))
         library = connection.load(path)
     devices = ModelDevices(factory.metadata, connection.remote)
     with console.step(f"Comparing {len(graph.kernels)} kernels on {connection.where}"):

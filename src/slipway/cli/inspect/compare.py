@@ -147,7 +147,7 @@ def compared(
             own = folder.path / letter
             own.mkdir()
             is_file = path.suffix not in ARTIFACTS
-            made = compile_for_profile(path, target, options, own)[0] if is_file else path
+            made = compile_for_profile(path, target, options, own) if is_file else path
             artifacts.append(made)
             names.append(f"{path.name} for {target}" if is_file else path.name)
         if names[0] == names[1]:

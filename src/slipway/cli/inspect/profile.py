@@ -11,7 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.completions import target_names
-from slipway.cli.connection import Connection, check_can_run, write_for_device
+from slipway.cli.connection import Connection, check_can_run
 from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -105,15 +105,15 @@ def profile(
     if threads is not None:
         connection.use_threads(threads)
     with tempdir() as folder:
-        artifact, upload = model, None
+        artifact = model
         if model.suffix not in ARTIFACTS:
-            artifact, upload = compile_for_profile(
+            artifact = compile_for_profile(
                 model,
                 target,
                 ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature),
                 folder.path,
             )
-        report = measure(artifact, connection, given, limits, number, repeat, upload)
+        report = measure(artifact, connection, given, limits, number, repeat)
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
         write_file(trace, text.encode())
@@ -124,10 +124,8 @@ def profile(
         print_profile(report, top, f"{model.name} on {connection.where}")
 
 
-def compile_for_profile(
-    model: Path, target: str, options: ModelOptions, folder: Path
-) -> tuple[Path, Path]:
-    """Return an artifact of a model file, as ``slipway compile`` makes it, and what to upload."""
+def compile_for_profile(model: Path, target: str, options: ModelOptions, folder: Path) -> Path:
+    """Return an artifact of a model file, as ``slipway compile`` makes it."""
     import slipway
     from slipway import relay
 
@@ -137,15 +135,12 @@ def compile_for_profile(
         library = relay.build(module, target=slipway.target.Target(target), params=parameters)
     path = folder / f"{model.stem}.tar"
     library.export_library(str(path))
-    chosen = slipway.target.Target(target)
-    if not chosen.parsed_triple.is_bare:
-        return path, path
-    return path, write_for_device(library, chosen, folder, model.stem)
+    return path
 
 
 def measure(
     artifact: Path, connection: Connection, given: dict[str, Any], limits: bool,
-    number: int | None, repeat: int, upload: Path | None = None,
+    number: int | None, repeat: int,
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
     from slipway.inspect.limits import Probes
@@ -158,7 +153,7 @@ def measure(
 
     opened = open_artifact(artifact)
     metadata = opened.metadata
-    module = connection.graph_module(artifact, upload)
+    module = connection.graph_module(artifact)
     said = {port["name"]: port for port in metadata.get("inputs", ())}
     for name, array in input_arrays(module, given, "random", said).items():
         module.set_input(name, array)

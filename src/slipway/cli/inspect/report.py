@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     from slipway.report.data import Report
 
 
+RAN_AS_UPLOADED = (
+    "The board ran the kernels as they are uploaded, code and weights in its RAM, under the graph "
+    "executor; graphs, memory and layers are of that. Flash, RAM and boards are of the program "
+    "that `slipway micro` makes."
+)
+
+
 @dataclass(frozen=True)
 class WantedDevice:
     """Where the command line says that a model is to run.
@@ -141,17 +148,13 @@ def reported(
     """Return the report of a model file that is compiled for `target` and run on a device."""
     import slipway
     from slipway import relay
+    from slipway.report.boards import add_boards
     from slipway.report.collect import rewritten_of
     from slipway.report.make import make_report
     from slipway.target import Target
 
     chosen = Target(target)
     bare = chosen.parsed_triple.is_bare
-    if bare and wanted.device is not None:
-        raise OptionError(
-            f"--device {wanted.device}: {chosen} is a microcontroller, whose model runs as "
-            "firmware: `slipway micro create` makes a project of it"
-        )
     given = read_arrays(inputs) if inputs else None
     session, where = wanted.open()
     with console.step(f"Reading {model}"):
@@ -160,17 +163,15 @@ def reported(
             model, parse_shapes(options.input_shapes), options.model_format,
             parse_bindings(options.bind), parse_dims(options.dim), options.signature,
         )  # fmt: skip
-    kind: dict[str, Any] = {}
-    if bare:
-        kind["executor"] = relay.backend.Executor(
-            "aot", {"unpacked-api": True, "interface-api": "c"}
-        )
-        kind["runtime"] = relay.backend.Runtime("crt")
     with console.step(f"Compiling for {chosen}"), slipway.transform.PassContext(opt_level=3):
-        library = relay.build(module, target=chosen, params=parameters, **kind)
+        program = firmware_of(module, chosen, parameters) if bare else None
+        is_run = program is None or session is not None
+        library: Any = program
+        if is_run:
+            library = relay.build(module, target=chosen, params=parameters)
     with tempdir() as folder:
         artifact = None
-        if not bare:
+        if is_run:
             artifact = folder.path / f"{model.stem}.tar"
             library.export_library(str(artifact))
         found = make_report(
@@ -178,9 +179,23 @@ def reported(
             constants=parse_bindings(options.bind), signature=options.signature, numbers=numbers,
             limits=limits, inputs=given,
         )  # fmt: skip
+    if program is not None and is_run:
+        add_boards(found, program)
+        found.notes.append(RAN_AS_UPLOADED)
     found.rewritten = rewritten_of(entries)
     found.repeat = how_to_repeat(model)
     return found
+
+
+def firmware_of(module: Any, target: Any, parameters: Any) -> Any:
+    """Return a model compiled ahead of time, as a microcontroller has it in its flash."""
+    from slipway import relay
+
+    return relay.build(
+        module, target=target, params=parameters,
+        executor=relay.backend.Executor("aot", {"unpacked-api": True, "interface-api": "c"}),
+        runtime=relay.backend.Runtime("crt"),
+    )  # fmt: skip
 
 
 def how_to_repeat(model: Path) -> list[str]:

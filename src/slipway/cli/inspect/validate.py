@@ -10,7 +10,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.completions import target_names
-from slipway.cli.connection import Connection
+from slipway.cli.connection import Connection, check_can_run
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.model_file import need_file, parse_bindings, parse_dims, parse_shapes
 from slipway.cli.options import (
@@ -90,6 +90,7 @@ def validate(
     from slipway.deploy.reference import reference_of
     from slipway.deploy.validate import read_dataset
     from slipway.deploy.validate import validate as run
+    from slipway.target import Target
 
     for path in (model, dataset):
         path.stat()
@@ -105,6 +106,8 @@ def validate(
         check_without_labels(dataset, reference, min_top1)
     if reference not in (None, NONE):
         need_file(Path(reference))
+    if not is_artifact:
+        check_can_run(Target(target), rpc_host, tracker)
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if is_artifact:
         made = slipway.load(model)

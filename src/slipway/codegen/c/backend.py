@@ -138,7 +138,8 @@ def _run(command: list[str], text: str, target: Target, what: str, suffix: str) 
         (Path(folder) / f"module{suffix}").write_text(text)
         done = subprocess.run(
             [*command, "-c", f"module{suffix}", "-o", "module.o"],
-            cwd=folder, capture_output=True, text=True, check=False, env=environment(),
+            cwd=folder, capture_output=True, text=True, errors="replace", check=False,
+            env=environment(),
         )  # fmt: skip
         if done.returncode:
             shown = " ".join([Path(command[0]).name, *command[1:3]])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.artifact.system_library import linkable_objects
 from slipway.errors import ArtifactError
+from slipway.runtime.artifact import OBJECTS_MEMBER
 from slipway.runtime.artifact_writer import write_artifact
 from slipway.target import Target
 from slipway.toolchain.ar import write_archive
@@ -70,9 +71,12 @@ def export(
         objects = linkable_objects(compiled, objects)
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     else:
-        objects = linkable_objects(compiled, objects)
-        write_file(out, write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)}))
+        write_file(out, _archive(linkable_objects(compiled, objects)))
     return out
+
+
+def _archive(objects: Sequence[bytes]) -> bytes:
+    return write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)})
 
 
 def _write_page(
@@ -106,19 +110,30 @@ def _write_tar(
     cc: Linker | None,
     options: Sequence[str] | None,
 ) -> Path:
+    is_bare = compiled.target.parsed_triple.is_bare
     linked = linked_bytes(
-        compiled.library_objects, compiled.target.triple, "lib.so", cc, options=options
-    )
+        compiled.library_objects, compiled.target.triple, "lib.so", cc, options=options,
+        may_need=_is_of_a_compiler if is_bare else None,
+    )  # fmt: skip
+    extra = {}
+    if is_bare:  # linked again, for the memory of a device
+        extra[OBJECTS_MEMBER] = _archive(linkable_objects(compiled, list(compiled.objects)))
     if model is None:
-        return write_artifact(out, linked, metadata=json.loads(compiled.metadata))
+        return write_artifact(out, linked, metadata=json.loads(compiled.metadata), extra=extra)
     return write_artifact(
         out,
         linked,
         metadata=_whole_metadata(compiled, model),
+        extra=extra,
         graph_json=model.graph_json,
         graph_binary=model.graph_binary,
         params=model.param_pieces,
     )
+
+
+def _is_of_a_compiler(symbol: str) -> bool:
+    """Return whether compilers' own libraries define it: arithmetic that a core has no code for."""
+    return symbol.startswith("__")
 
 
 def _whole_metadata(compiled: CompiledModule, model: ModelParts | None) -> dict[str, Any]:

@@ -211,8 +211,9 @@ class _AlterLayout(BlockedReaders):
         Positions of a row are its lanes then, which few filters of a group would leave idle.
         """
         source, weight, attrs = *call.args, call.attrs
-        is_row = is_call_of(call, "nn.conv1d") and isinstance(weight, Constant)
-        if not is_row or id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
+        if not is_call_of(call, "nn.conv1d") or not isinstance(weight, Constant):
+            return None
+        if id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
             return None
         filters, taps, channels = (
             weight.array.shape[0],
