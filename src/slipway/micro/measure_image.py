@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,9 @@ def estimated_code(model: Path, board: Board) -> int | None:
 
 def _is_code(symbol: Symbol) -> bool:
     """Whether a symbol is a function, or a table of one; weights and workspace are neither."""
-    data = symbol.name.startswith(("constant_", "workspace_"))
-    return symbol.section != 0 and symbol.type in (_OBJECT, _FUNCTION) and not data
+    if symbol.section == 0 or symbol.type not in (_OBJECT, _FUNCTION):
+        return False
+    return symbol.type == _FUNCTION or not re.match(r"constant_|(\w+_)?workspace_", symbol.name)
 
 
 # gcc's names of floating-point units, and LLVM's; Helium has one of its own.

@@ -49,7 +49,7 @@ def _const(value: int) -> Any:
     return const(value, "int32")
 
 
-def _interpolated(value: Expr, table: Array) -> Any:
+def interpolated(value: Expr, table: Array) -> Any:
     """Look int32 values of the range of int16 up: 9 bits choose the sample, 7 interpolate."""
     position = relay.add(relay.right_shift(value, _const(7)), _const(256))
     part = relay.bitwise_and(value, _const(127))
@@ -73,7 +73,7 @@ def softmax16(data: Expr, scale: float, beta: float) -> Any:
     wide = relay.cast(data, "int32")
     below = relay.subtract(wide, relay.max(wide, axis=-1, keepdims=True))
     argument = relay.add(rescale_by(below, scale * beta / (10.0 / 65535.0)), _const(32767))
-    exponentials = _interpolated(relay.clip(argument, -32768, 32767), exponential_table)
+    exponentials = interpolated(relay.clip(argument, -32768, 32767), exponential_table)
     total = relay.sum(exponentials, axis=-1, keepdims=True)
 
     def const64(value: int) -> Any:
@@ -84,7 +84,7 @@ def softmax16(data: Expr, scale: float, beta: float) -> Any:
     shifted = relay.add(relay.left_shift(relay.cast(total, "int64"), headroom), const64(1 << 13))
     fraction = relay.cast(relay.right_shift(shifted, const64(14)), "int32")
     centered = relay.clip(relay.subtract(fraction, _const((1 << 15) + (1 << 16))), -32768, 32767)
-    reciprocal = _interpolated(centered, reciprocals)
+    reciprocal = interpolated(centered, reciprocals)
     right = relay.subtract(_const(31), zeros)
     half = relay.left_shift(_const(1), relay.subtract(right, _const(1)))
     product = relay.add(relay.multiply(exponentials, reciprocal), half)
