@@ -44,7 +44,8 @@ def softmax(node: NodeView) -> Any:
         return relay.nn.softmax(scaled, axis=-1)
     node.need_dtype("int8", "uint8", "int16")
     if node.tensor(0).dtype == "int16":
-        return softmax16(node[0], node.quantization().scale, beta)
+        real = np.float64 if node.rounds_once else np.float32
+        return softmax16(node[0], node.quantization().scale, beta, real)
     return integer_softmax(node[0], node.quantization().scale, beta, node.out().dtype)
 
 
@@ -294,7 +295,10 @@ def rsqrt(node: NodeView) -> Any:
 
 
 def _rsqrt16(node: NodeView) -> Any:
-    """1 / sqrt(x) step by step: a table of every value of 16 bits takes 64 KB of flash."""
+    """1 / sqrt(x): LiteRT interpolates, and TensorFlow Lite Micro goes by Newton's steps."""
+    if node.rounds_once:
+        largest = np.float32(32767 * node.out_quantization().scale)
+        return _interpolated(node, lambda x: np.where(x > 0, 1 / np.sqrt(x), largest))
     value = centered(node, 0)
     one = relay.clip(value, 1, 1)
     shift = relay.add(relay.qnn.op.rsqrt_shift(value), const(tables.RSQRT_BITS, "int32"))
