@@ -87,15 +87,13 @@ def softmax16(
     exponentials = interpolated(relay.clip(argument, -32768, 32767), exponential_table)
     total = relay.sum(exponentials, axis=-1, keepdims=True)
 
-    def const64(value: int) -> Any:
-        return const(value, "int64")
-
+    # The total's leading digits as 1 + x in Q0.16, rounded; they fit 32 bits.
     zeros = relay.qnn.op.leading_zeros(total)
-    headroom = relay.cast(relay.subtract(zeros, _const(1)), "int64")
-    shifted = relay.add(relay.left_shift(relay.cast(total, "int64"), headroom), const64(1 << 13))
-    fraction = relay.cast(relay.right_shift(shifted, const64(14)), "int32")
+    leading = relay.left_shift(total, relay.subtract(zeros, _const(1)))
+    fraction = relay.right_shift(relay.right_shift(leading, _const(13)) + _const(1), _const(1))
     centered = relay.clip(relay.subtract(fraction, _const((1 << 15) + (1 << 16))), -32768, 32767)
-    reciprocal = interpolated(centered, reciprocals)
+    # Once a row, not again for each of its elements.
+    reciprocal = relay.annotation.stop_fusion(interpolated(centered, reciprocals))
     right = relay.subtract(_const(31), zeros)
     half = relay.left_shift(_const(1), relay.subtract(right, _const(1)))
     product = relay.add(relay.multiply(exponentials, reciprocal), half)
