@@ -13,6 +13,7 @@ from slipway.errors import FileError
 from slipway.micro.fit import Need
 
 _SECTION = re.compile(r"^ (\.[\w.$]+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S+)$", re.MULTILINE)
+_WORKSPACE = re.compile(r"\.bss\.(\w+_)?workspace_")
 _STACK = re.compile(r"^\.stack\s+0x[0-9a-f]+\s+0x([0-9a-f]+)", re.MULTILINE)
 _NODE = re.compile(r'node: \{ title: "([^"]+)" label: "[^"]*?\\n(\d+) bytes')
 _EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
@@ -108,7 +109,7 @@ def _piece(section: str, size: int, owners: Mapping[str, str]) -> Piece | None:
         return Piece("weights", owner, section, size)
     if section.startswith(".slipway.constant."):
         return Piece("weights", owner, section, size)
-    if section.startswith((".bss.workspace_", ".bss.model_pool_", ".slipway.pool.")):
+    if section.startswith((".bss.model_pool_", ".slipway.pool.")) or _WORKSPACE.match(section):
         return Piece("arena", "workspace", section, size)
     if section.startswith((".bss.memory_", ".bss.harness")):
         return Piece("io", "inputs and outputs", section, size)

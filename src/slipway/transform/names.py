@@ -66,6 +66,7 @@ OPT_LEVELS = {
     "PlaceImages": 0,
     "RemoveDeadChannels": 2,
     "RemoveUnusedFunctions": 1,
+    "RepeatCasts": 2,
     "RoundOnce": 2,
     "SelectBranches": 0,
     "OutlineBranches": 0,

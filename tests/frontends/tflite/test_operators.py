@@ -6,6 +6,7 @@ from builder import T, const, model
 from litert import Peer, compiled, outputs
 
 from slipway.frontends.tflite.importer import initial_state
+from slipway.relay import quantization as rule
 
 RNG = np.random.default_rng(11)
 
@@ -246,7 +247,10 @@ unary("ABS", "abs-int8", q8(4, 300), q8(4, 300, scale=0.06, zero=-20), "AbsOptio
 unary("ABS", "abs-int16", q16(4, 300), q16(4, 300, scale=0.0005), "AbsOptions")
 unary("ABS", "abs-float", f32(4, 30), f32(4, 30), "AbsOptions")
 unary("RSQRT", "rsqrt-int8", q8(4, 300, zero=-128), q8(4, 300, scale=0.02, zero=-100))
+unary("RSQRT", "rsqrt-int16", q16(4, 300, scale=3e-5), q16(4, 300, scale=0.001))
+unary("RSQRT", "rsqrt-int16-saturating", q16(4, 300, scale=0.02), q16(4, 300, scale=5e-5))
 unary("EXP", "exp-int8", q8(4, 300, scale=0.01), q8(4, 300, scale=0.02, zero=-128), "ExpOptions")
+unary("EXP", "exp-int16", q16(4, 300, scale=1e-4), q16(4, 300, scale=1e-3), "ExpOptions")
 unary("LOG", "log-int8", q8(4, 300, zero=-128), q8(4, 300, scale=0.05, zero=10))
 for kind in ("CEIL", "COS", "FLOOR", "ROUND", "SIN", "EXP"):
     unary(kind, f"{kind.lower()}-float", f32(4, 30), f32(4, 30))
@@ -256,6 +260,8 @@ unary("LOGICAL_NOT", "logical-not", T((4, 30), "bool"), T((4, 30), "bool"))
 for beta in (1.0, 0.5):
     unary("SOFTMAX", f"softmax-int8-{beta}", q8(6, 40), q8(6, 40, scale=1 / 256, zero=-128),
           "SoftmaxOptions", beta=beta)  # fmt: skip
+unary("SOFTMAX", "softmax-int16-short-rows", q16(2000, 21, scale=7.6e-5),
+      q16(2000, 21, scale=2**-15), "SoftmaxOptions", beta=1.0)  # fmt: skip
 unary("SOFTMAX", "softmax-wide", q8(6, 12, scale=0.4), q8(6, 12, scale=1 / 256, zero=-128),
       "SoftmaxOptions", beta=1.0)  # fmt: skip
 unary("SOFTMAX", "softmax-uint8", u8(6, 12), u8(6, 12, scale=1 / 256, zero=0), "SoftmaxOptions",
@@ -407,6 +413,12 @@ for half, align in ((False, False), (True, False), (False, True)):
                 )
 
 
+# Factors whose last bit differs between float32 and doubles, and enough data to see it.
+LAST_BIT = q16(40, 500, scale=2**-15), q16(40, 500, scale=3.6063840525457636e-05)
+binary("MUL", "mul-int16-last-bit", *LAST_BIT, q16(40, 500, scale=2.163840144930873e-05),
+       "MulOptions")  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_operator_equals_litert(name):
     args, options, tolerance = CASES[name]
@@ -417,7 +429,9 @@ def test_operator_equals_litert(name):
     rng = np.random.default_rng(5)
     for _ in range(3):
         inputs = peer.random_inputs(rng)
-        if name.startswith("rsqrt") or name.startswith("log-int8"):
+        if name.startswith("rsqrt-int16"):
+            inputs = [v & 32767 for v in inputs]  # LiteRT takes no negative ones
+        elif name.startswith(("rsqrt", "log-int")):
             inputs = [np.maximum(v, -127) for v in inputs]
         if name == "div-uint8":
             inputs[1] = np.maximum(inputs[1], 1)
@@ -560,3 +574,41 @@ def test_detection_post_process():
         ]
         for got, want in zip(outputs(executor, inputs), peer(inputs), strict=True):
             np.testing.assert_allclose(got, want.reshape(got.shape), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["MUL", "PRELU"])
+def test_factors_of_tensorflow_lite_micro_are_doubles(kind):
+    """LiteRT forms them in float32; of 16-bit results that is seen now and then."""
+    one, other, out = *LAST_BIT, q16(40, 500, scale=2.163840144930873e-05)
+    scales = [np.float32(t.scale) for t in (one, other, out)]
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-32768, 32768, (40, 500)).astype(np.int16) for _ in range(2))
+    product = x.astype(np.int32) * y
+
+    def scaled(values, *parts, dtype):
+        real = float(np.prod(np.array(parts, dtype)) / scales[2].astype(dtype))
+        return rule.multiply_by_quantized_multiplier(values, *rule.quantize_multiplier(real))
+
+    found = {}
+    for dtype in (np.float64, np.float32):
+        result = scaled(product, *scales[:2], dtype=dtype)
+        if kind == "PRELU":
+            result = np.where(x < 0, result, scaled(x.astype(np.int32), scales[0], dtype=dtype))
+        found[dtype] = np.clip(result, -32768, 32767)
+    assert (found[np.float64] != found[np.float32]).any()
+    data = model(kind, [one, other], [out], "MulOptions" if kind == "MUL" else None)
+    for rounding, dtype in (("double", np.float64), ("single", np.float32)):
+        (got,) = outputs(compiled(data, dense_rounding=rounding), [x, y])
+        np.testing.assert_array_equal(got, found[dtype])
+
+
+@pytest.mark.parametrize(("scale", "out_scale"), [(3e-5, 1e-3), (0.02, 5e-5)])
+def test_rsqrt_of_16_bits_as_tensorflow_lite_micro_computes_it(scale, out_scale):
+    """By Newton's steps, a hundred times nearer than between the samples that LiteRT takes."""
+    source, target = q16(4, 4096, scale=scale), q16(4, 4096, scale=out_scale)
+    x = np.arange(0, 32768, 2, np.int16).reshape(4, 4096)
+    (got,) = outputs(compiled(model("RSQRT", [source], [target])), [x])
+    with np.errstate(divide="ignore"):
+        real = 1 / np.sqrt(x * np.float64(np.float32(scale))) / np.float64(np.float32(out_scale))
+    assert abs(got - np.minimum(real, 32767)).max() < 0.75
+    assert got[0, 0] == 32767

@@ -5,6 +5,7 @@ from __future__ import annotations
 from slipway.relay.expr import Expr
 from slipway.relay.op_registry import is_call_of
 from slipway.transform.graph.integers.narrow_sums import narrow_sums
+from slipway.transform.graph.integers.repeat_casts import repeat_casts
 from slipway.transform.graph.pipeline import (
     MIDDLE,
     OPENING,
@@ -14,16 +15,19 @@ from slipway.transform.graph.pipeline import (
 )
 from slipway.transform.manager import Pass
 
+_STORED = ("int8", "uint8", "int16")
+
 
 def ends_quantized_layer(expr: Expr) -> bool:
-    """Return whether `expr` gives a layer's int8 result, or a value too long to compute twice.
+    """Return whether `expr` gives a layer's stored result, or a value too long to compute twice.
 
-    Kernels that end there keep tensors in memory at one byte an element; what a wider kernel would
-    hand on in int32 does not fit into a microcontroller.
+    Kernels that end there keep tensors in memory at one or two bytes an element; what a wider
+    kernel would hand on in int32 or int64 does not fit into a microcontroller.
     """
-    return is_call_of(expr, "qnn.reciprocal") or (
-        is_call_of(expr, "cast") and expr.attrs.dtype == "int8" and is_call_of(expr.args[0], "clip")
-    )
+    if is_call_of(expr, "qnn.reciprocal"):
+        return True
+    narrows = is_call_of(expr, "cast") and expr.attrs.dtype in _STORED
+    return narrows and is_call_of(expr.args[0], "clip")
 
 
 PASSES: tuple[Pass, ...] = (
@@ -31,5 +35,6 @@ PASSES: tuple[Pass, ...] = (
     WIDEN_PRODUCTS,
     *MIDDLE,
     graph_pass("NarrowSums", narrow_sums),
+    graph_pass("RepeatCasts", repeat_casts),
     *ending(ends_quantized_layer),
 )

@@ -43,6 +43,18 @@ def requantized(node: NodeView, total: Expr, real: Any, activation: str = "none"
     return stored(scaled, node.out_quantization().zero_point, low, high, node.out().dtype)
 
 
+def scales_over_out(node: NodeView, *positions: int) -> float:
+    """Return the product of inputs' scales over the output's, as a factor of elementwise kernels.
+
+    TensorFlow Lite Micro forms it in doubles, LiteRT in float32, which is seen in 16-bit results.
+    """
+    scales = [node.quantization(p).scale for p in positions]
+    out = node.out_quantization().scale
+    if not node.rounds_once:
+        return float(np.prod(np.array(scales, np.float64)) / out)
+    return float(np.prod(np.array(scales, np.float32)) / np.float32(out))
+
+
 def centered(node: NodeView, position: int) -> Any:
     """Return an input as int32 less its zero point."""
     wide = relay.cast(node[position], "int32")

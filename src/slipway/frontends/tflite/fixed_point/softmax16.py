@@ -21,26 +21,32 @@ STEPS = 512
 
 def _round(values: Any) -> Any:
     """Halves away from zero."""
-    return np.trunc(values + np.copysign(np.float32(0.5), values))
+    return np.trunc(values + np.copysign(values.dtype.type(0.5), values))
 
 
 def interpolation_table(
-    function: Callable[[Any], Any], scale: float, zero_point: int, out_scale: float
+    function: Callable[[Any], Any],
+    scale: float,
+    zero_point: int,
+    out_scale: float,
+    real: type[np.floating[Any]] = np.float32,
 ) -> Array:
-    """Return 513 int16 samples of `function`, each moved to halve the error between two of them."""
-    single = np.float32
-    low, high = (single(scale) * single(v - zero_point) for v in (-32768, 32767))
-    out_low, out_high = (single(out_scale) * single(v) for v in (-32768, 32767))
-    step = (high - low) / single(STEPS)
-    inverse = single(65536) / (out_high - out_low)
-    index = np.arange(STEPS, dtype=np.float32)
+    """Return 513 int16 samples of `function`, each moved to halve the error between two of them.
+
+    They are computed in the type `real`.
+    """
+    low, high = (real(scale) * real(v - zero_point) for v in (-32768, 32767))
+    out_low, out_high = (real(out_scale) * real(v) for v in (-32768, 32767))
+    step = (high - low) / real(STEPS)
+    inverse = real(65536) / (out_high - out_low)
+    index = np.arange(STEPS, dtype=real)
     here = function(low + index * step) * inverse
-    middle = function(low + index * step + step / single(2)) * inverse
-    following = function(low + (index + single(1)) * step) * inverse
+    middle = function(low + index * step + step / real(2)) * inverse
+    following = function(low + (index + real(1)) * step) * inverse
     samples = _round(here)
-    error = _round((following + samples) / single(2)) - _round(middle)
-    samples = samples - _round(error / single(2))
-    last = _round(function(np.array([high], np.float32)) * inverse)
+    error = _round((following + samples) / real(2)) - _round(middle)
+    samples = samples - _round(error / real(2))
+    last = _round(function(np.array([high], real)) * inverse)
     table: Array = np.clip(np.concatenate([samples, last]), -32768, 32767).astype(np.int16)
     return table
 
@@ -49,7 +55,7 @@ def _const(value: int) -> Any:
     return const(value, "int32")
 
 
-def _interpolated(value: Expr, table: Array) -> Any:
+def interpolated(value: Expr, table: Array) -> Any:
     """Look int32 values of the range of int16 up: 9 bits choose the sample, 7 interpolate."""
     position = relay.add(relay.right_shift(value, _const(7)), _const(256))
     part = relay.bitwise_and(value, _const(127))
@@ -60,31 +66,34 @@ def _interpolated(value: Expr, table: Array) -> Any:
     return relay.add(base, relay.right_shift(product, _const(7)))
 
 
-def softmax16(data: Expr, scale: float, beta: float) -> Any:
-    """Return the softmax over the last axis in Q0.15."""
+def softmax16(
+    data: Expr, scale: float, beta: float, real: type[np.floating[Any]] = np.float32
+) -> Any:
+    """Return the softmax over the last axis in Q0.15; its tables are computed in the type `real`.
+
+    TensorFlow Lite Micro has floats, LiteRT doubles: two samples of 1 / (1 + x) differ by one.
+    """
     span = np.float32(65535)
     exponential_table = interpolation_table(
-        np.exp, float(np.float32(10) / span), 32767, float(np.float32(2) / span)
+        np.exp, float(np.float32(10) / span), 32767, float(np.float32(2) / span), real
     )
     reciprocals = interpolation_table(
-        lambda x: np.float32(1) / (np.float32(1) + x),
-        float(np.float32(1) / span), -32768, float(np.float32(2) / span),
+        lambda x: real(1) / (real(1) + x),
+        float(np.float32(1) / span), -32768, float(np.float32(2) / span), real,
     )  # fmt: skip
     wide = relay.cast(data, "int32")
     below = relay.subtract(wide, relay.max(wide, axis=-1, keepdims=True))
     argument = relay.add(rescale_by(below, scale * beta / (10.0 / 65535.0)), _const(32767))
-    exponentials = _interpolated(relay.clip(argument, -32768, 32767), exponential_table)
+    exponentials = interpolated(relay.clip(argument, -32768, 32767), exponential_table)
     total = relay.sum(exponentials, axis=-1, keepdims=True)
 
-    def const64(value: int) -> Any:
-        return const(value, "int64")
-
+    # The total's leading digits as 1 + x in Q0.16, rounded; they fit 32 bits.
     zeros = relay.qnn.op.leading_zeros(total)
-    headroom = relay.cast(relay.subtract(zeros, _const(1)), "int64")
-    shifted = relay.add(relay.left_shift(relay.cast(total, "int64"), headroom), const64(1 << 13))
-    fraction = relay.cast(relay.right_shift(shifted, const64(14)), "int32")
+    leading = relay.left_shift(total, relay.subtract(zeros, _const(1)))
+    fraction = relay.right_shift(relay.right_shift(leading, _const(13)) + _const(1), _const(1))
     centered = relay.clip(relay.subtract(fraction, _const((1 << 15) + (1 << 16))), -32768, 32767)
-    reciprocal = _interpolated(centered, reciprocals)
+    # Once a row, not again for each of its elements.
+    reciprocal = relay.annotation.stop_fusion(interpolated(centered, reciprocals))
     right = relay.subtract(_const(31), zeros)
     half = relay.left_shift(_const(1), relay.subtract(right, _const(1)))
     product = relay.add(relay.multiply(exponentials, reciprocal), half)

@@ -105,12 +105,20 @@ def abs_table(source: Quantization, target: Quantization, dtype: str) -> Array:
     return _saturated(values + target.zero_point, dtype)
 
 
+RSQRT_BITS = 20  # behind the point of 1 / sqrt(x), an integer
+
+
+def rsqrt_factor(source: Quantization, target: Quantization) -> tuple[int, int]:
+    """Return what 1 / sqrt of a stored value times 2**RSQRT_BITS is multiplied by."""
+    real = 1.0 / float(np.sqrt(np.float32(source.scale)) * np.float32(target.scale))
+    return rule.quantize_multiplier(real)
+
+
 def rsqrt_table(source: Quantization, target: Quantization, dtype: str) -> Array:
     """1 / sqrt(x); zero gives the largest value, and so does what is negative."""
-    shift = 20
+    shift = RSQRT_BITS
     values = all_values(dtype) - source.zero_point
-    real = 1.0 / float(np.sqrt(np.float32(source.scale)) * np.float32(target.scale))
-    multiplier, exponent = rule.quantize_multiplier(real)
+    multiplier, exponent = rsqrt_factor(source, target)
     out = np.full(256, np.iinfo(dtype).max, np.int64)
     for position, value in enumerate(values):
         if value <= 0:

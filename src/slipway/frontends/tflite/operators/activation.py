@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,20 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.fixed_point import tables
 from slipway.frontends.tflite.fixed_point.log_softmax8 import ZERO_POINT, log_softmax8
 from slipway.frontends.tflite.fixed_point.sigmoid16 import logistic16, tanh16
-from slipway.frontends.tflite.fixed_point.softmax16 import softmax16
+from slipway.frontends.tflite.fixed_point.softmax16 import (
+    interpolated,
+    interpolation_table,
+    softmax16,
+)
 from slipway.frontends.tflite.floating import activated, elementwise
 from slipway.frontends.tflite.operators.arithmetic import is_quantized
-from slipway.frontends.tflite.quantized import centered, out_range, requantized, stored
+from slipway.frontends.tflite.quantized import (
+    centered,
+    out_range,
+    requantized,
+    scales_over_out,
+    stored,
+)
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.ops.qnn.softmax import softmax as integer_softmax
@@ -33,7 +44,8 @@ def softmax(node: NodeView) -> Any:
         return relay.nn.softmax(scaled, axis=-1)
     node.need_dtype("int8", "uint8", "int16")
     if node.tensor(0).dtype == "int16":
-        return softmax16(node[0], node.quantization().scale, beta)
+        real = np.float64 if node.rounds_once else np.float32
+        return softmax16(node[0], node.quantization().scale, beta, real)
     return integer_softmax(node[0], node.quantization().scale, beta, node.out().dtype)
 
 
@@ -147,11 +159,10 @@ def prelu(node: NodeView) -> Any:
     if node.is_float:
         zero = const(0.0, "float32")
         return relay.where(relay.less(node[0], zero), relay.multiply(node[0], node[1]), node[0])
-    source, alpha = np.float32(node.quantization(0).scale), np.float32(node.quantization(1).scale)
-    out = np.float32(node.out_quantization().scale)
     value = centered(node, 0)
-    above = rescale_by(value, float(source / out))
-    below = rescale_by(relay.multiply(value, centered(node, 1)), float(source * alpha / out))
+    above = rescale_by(value, scales_over_out(node, 0))
+    product = relay.multiply(value, centered(node, 1))
+    below = rescale_by(product, scales_over_out(node, 0, 1))
     found = relay.where(relay.less(value, const(0, "int32")), below, above)
     low, high = out_range(node)
     return stored(found, node.out_quantization().zero_point, low, high, node.out().dtype)
@@ -233,8 +244,19 @@ def unary(node: NodeView) -> Any:
     if node.is_float:
         return elementwise(getattr(relay, UNARY[node.kind]), node[0])
     if node.kind in TABULATED and is_quantized(node):
+        if node.tensor(0).dtype == "int16":
+            return _interpolated(node, TABULATED[node.kind])
         return _from_table(node, tables.float_table, TABULATED[node.kind])
     raise node.unsupported(f"{node.tensor(0).dtype} data is not supported")
+
+
+def _interpolated(node: NodeView, function: Callable[[Any], Any]) -> Any:
+    """A real function of 16-bit values between 513 samples."""
+    source, target = node.quantization(), node.out_quantization()
+    with np.errstate(all="ignore"):
+        table = interpolation_table(function, source.scale, source.zero_point, target.scale)
+    found = interpolated(relay.cast(node[0], "int32"), table)
+    return stored(found, 0, -32768, 32767, "int16")
 
 
 @converter("NEG", "SQUARE")
@@ -267,7 +289,27 @@ def rsqrt(node: NodeView) -> Any:
     """1 / sqrt(x)."""
     if node.is_float:
         return elementwise(relay.rsqrt, node[0])
+    if node.tensor(0).dtype == "int16":
+        return _rsqrt16(node)
     return _from_table(node, tables.rsqrt_table)
+
+
+def _rsqrt16(node: NodeView) -> Any:
+    """1 / sqrt(x): LiteRT interpolates, and TensorFlow Lite Micro goes by Newton's steps."""
+    if node.rounds_once:
+        largest = np.float32(32767 * node.out_quantization().scale)
+        return _interpolated(node, lambda x: np.where(x > 0, 1 / np.sqrt(x), largest))
+    value = centered(node, 0)
+    one = relay.clip(value, 1, 1)
+    shift = relay.add(relay.qnn.op.rsqrt_shift(value), const(tables.RSQRT_BITS, "int32"))
+    root = relay.qnn.op.rescale(one, relay.qnn.op.rsqrt_multiplier(value), shift)
+    factor, exponent = tables.rsqrt_factor(node.quantization(), node.out_quantization())
+    scaled = relay.qnn.op.rescale(
+        root, const(factor, "int32"), const(exponent - tables.RSQRT_BITS, "int32")
+    )
+    low, high = out_range(node)
+    found = relay.where(relay.greater(value, const(0, "int32")), scaled, const(high, "int32"))
+    return stored(found, node.out_quantization().zero_point, low, high, "int16")
 
 
 @converter("L2_NORMALIZATION")

@@ -10,7 +10,14 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.fixed_point.tables import all_values
 from slipway.frontends.tflite.floating import activated, elementwise
-from slipway.frontends.tflite.quantized import QUANTIZED, centered, out_range, requantized, stored
+from slipway.frontends.tflite.quantized import (
+    QUANTIZED,
+    centered,
+    out_range,
+    requantized,
+    scales_over_out,
+    stored,
+)
 from slipway.relay import quantization as rule
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
@@ -51,8 +58,7 @@ def multiply(node: NodeView) -> Any:
     if not is_quantized(node):
         return _plain(node, relay.multiply)
     product = relay.multiply(centered(node, 0), centered(node, 1))
-    real = node.quantization(0).scale * node.quantization(1).scale / node.out_quantization().scale
-    return requantized(node, product, real, node.activation)
+    return requantized(node, product, scales_over_out(node, 0, 1), node.activation)
 
 
 @converter("SQUARED_DIFFERENCE")

@@ -48,10 +48,10 @@ def batch_matmul(node: NodeView) -> Any:
         out = relay.nn.batch_matmul(rows(node[0]), rows(node[1]), "", *flips)
         return relay.reshape(out, (*batch, *out.tensor_type.shape[-2:]), True)
     node.need_dtype("int8", "int16")
-    sides = [rows(centered(node, i)) for i in (0, 1)]
-    if node.tensor(0).dtype == "int16":
-        sides = [relay.cast(side, "int64") for side in sides]
-    total = relay.nn.batch_matmul(sides[0], sides[1], "", flips[0], flips[1])
+    wide = node.tensor(0).dtype == "int16"  # whose zero points are 0
+    sides = [rows(node[i] if wide else centered(node, i)) for i in (0, 1)]
+    out_dtype = "int64" if wide else "int32"
+    total = relay.nn.batch_matmul(sides[0], sides[1], out_dtype, flips[0], flips[1])
     total = relay.reshape(total, (*batch, *total.tensor_type.shape[-2:]), True)
     source, other = (np.float32(node.quantization(i).scale) for i in (0, 1))
     return requantized(node, total, float(source * other) / node.out_quantization().scale)
