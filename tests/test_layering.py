@@ -34,7 +34,7 @@ WIDE_FOLDERS = {
 
 LAYERS = {
     1: ("errors", "dtypes", "version", "lazy", "entered", "target", "toolchain", "runtime",
-        "libinfo", "placeholders", "classic", "support"),
+        "libinfo", "arguments", "classic", "support"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from slipway.classic.names import DIFFERENT, reason  # noqa: E402
-from slipway.placeholders import Placeholder  # noqa: E402
+from slipway.classic.placeholders import Placeholder  # noqa: E402
 
 NAMES = ROOT / "tools" / "classic_names.txt"
 USED = ROOT / "tools" / "classic_used_names.txt"

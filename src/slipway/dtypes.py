@@ -13,7 +13,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from slipway.errors import ArgumentValueError
+from slipway.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,9 +110,18 @@ def make(code: str, bits: int, lanes: int = 1) -> str:
     return base if lanes == 1 else f"{base}x{lanes}"
 
 
-@cache
 def canonical(dtype: DTypeLike) -> str:
     """Return the dtype string of a string, a NumPy dtype or scalar type, or a tvm_ffi dtype."""
+    try:
+        return _canonical(dtype)
+    except TypeError:  # what cannot be hashed is no dtype
+        raise ArgumentTypeError(
+            f"{dtype!r:.80} is not a dtype; write for example 'float32'"
+        ) from None
+
+
+@cache
+def _canonical(dtype: DTypeLike) -> str:
     text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
     if not isinstance(text, str):
         text = repr(dtype)

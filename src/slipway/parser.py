@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from slipway.placeholders import placeholder_of
+from slipway.classic.placeholders import placeholder_of
 from slipway.relay.text.parser import fromtext, parse, parse_expr
 
 __all__ = ["fromtext", "parse", "parse_expr"]

@@ -57,7 +57,7 @@ from slipway.auto_scheduler.search_task import (
 from slipway.auto_scheduler.task_inputs import register_task_input_check_func
 from slipway.auto_scheduler.task_scheduler import TaskScheduler
 from slipway.auto_scheduler.workload_registry import make_workload_key, register_workload
-from slipway.placeholders import TUNING, placeholder_of
+from slipway.classic.placeholders import TUNING, placeholder_of
 
 __all__ = [
     "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext",

@@ -6,8 +6,8 @@ from typing import Any
 
 from slipway.auto_scheduler.analysis import is_elementwise
 from slipway.auto_scheduler.loop_state import State, StateObject
+from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import TuningError
-from slipway.placeholders import TUNING, placeholder_of
 from slipway.te.operation import ComputeOp
 from slipway.te.stage import INLINE, Stage
 

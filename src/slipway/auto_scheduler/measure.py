@@ -12,8 +12,8 @@ from slipway.auto_scheduler.loop_state import State, StateObject
 from slipway.autotvm import measure as engine
 from slipway.autotvm.errors import BUILD_ERRORS, MeasureErrorNo
 from slipway.autotvm.own_parts import measured
+from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import NotAvailableError
-from slipway.placeholders import TUNING, placeholder_of
 from slipway.tuning.schedules.single import (
     Making,
     Measurements,

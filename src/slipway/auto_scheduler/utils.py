@@ -10,7 +10,7 @@ from typing import Any
 from slipway.auto_scheduler.workload_registry import name_of_function
 from slipway.autotvm.measure import check_remote, request_remote
 from slipway.autotvm.task.template import deserialize_args, serialize_args
-from slipway.placeholders import TUNING, placeholder_of
+from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.topi.utils import get_const_int, get_const_tuple
 
 __all__ = [

@@ -29,7 +29,7 @@ from slipway.autotvm.task import (
     get_config,
     template,
 )
-from slipway.placeholders import TUNING, placeholder_of
+from slipway.classic.placeholders import TUNING, placeholder_of
 
 __all__ = [
     "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "FallbackContext",

@@ -7,8 +7,8 @@ from typing import Any
 
 from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.record import decode, encode, measure_str_key
+from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import NotAvailableError
-from slipway.placeholders import TUNING, placeholder_of
 
 
 class Database:

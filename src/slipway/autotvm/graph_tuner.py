@@ -17,9 +17,9 @@ from slipway.autotvm.record import best_of, encode, load_from_file, write_whole
 from slipway.autotvm.task.dispatcher import ApplyHistoryBest, apply_history_best
 from slipway.autotvm.task.kernel import plain_name
 from slipway.backends.backend import compile_target
+from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import TuningError
 from slipway.ir.function import IRModule
-from slipway.placeholders import TUNING, placeholder_of
 from slipway.relay.expr import Function
 from slipway.target import Target
 

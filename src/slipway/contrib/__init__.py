@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
         advice = NOT_THERE.get(f"tvm.contrib.{name}")
         if advice is None:
             raise AttributeError(missing("slipway.contrib", name, _MODULES))
-        return load("slipway.placeholders:placeholder_of")(__name__, name, advice)
+        return load("slipway.classic.placeholders:placeholder_of")(__name__, name, advice)
     return load(f"slipway.contrib.{name}")
 
 

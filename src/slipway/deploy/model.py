@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +27,6 @@ from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.arrays.array_file import contents_of
 from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.model_devices import ModelDevices
-from slipway.target import Target
 
 if TYPE_CHECKING:
     from slipway.deploy.agreement import Agreement
@@ -133,12 +133,13 @@ class Model:
 
         Raises ExecutionError for a microcontroller's, ArtifactError for another processor's.
         """
-        target = Target(self._metadata["target"])
-        if target.parsed_triple.is_bare:
+        if "-none-" in f"{self._metadata.get('triple', '')}-":
+            found = re.search(r"-mcpu=(\S+)", self.target)
+            cpu = found[1] if found else self.target
             raise ExecutionError(
-                f"{self.name} is compiled for a microcontroller, {target.cpu}, which this machine "
-                f"is not: m.on({target.cpu!r}, tracker='HOST:PORT') runs it on a board of a farm "
-                f"(`slipway farm up --kinds {target.cpu}` makes emulated ones), and "
+                f"{self.name} is compiled for a microcontroller, {cpu}, which this machine "
+                f"is not: m.on({cpu!r}, tracker='HOST:PORT') runs it on a board of a farm "
+                f"(`slipway farm up --kinds {cpu}` makes emulated ones), and "
                 "`slipway micro create` makes firmware of the model"
             )
         if self.library is not None:

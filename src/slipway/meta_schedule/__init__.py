@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.meta_schedule import (
     arg_info,
     builder,
@@ -55,7 +56,6 @@ from slipway.meta_schedule.tir_integration import compile_tir, tune_te, tune_tir
 from slipway.meta_schedule.tune import tune_tasks
 from slipway.meta_schedule.tune_context import TuneContext
 from slipway.meta_schedule.utils import derived_object
-from slipway.placeholders import SCHEDULES, placeholder_of
 
 extract_task_from_relay = extract_tasks  # as TVM 0.9 calls it
 

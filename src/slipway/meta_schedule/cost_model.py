@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import NotAvailableError
 from slipway.meta_schedule.feature_extractor import PerStoreFeature, PyFeatureExtractor
 from slipway.meta_schedule.runner.artifact import RunnerResult
 from slipway.meta_schedule.search_strategy import MeasureCandidate
 from slipway.meta_schedule.utils import Described
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.tuning.experience import grown, tree_library
 
 if TYPE_CHECKING:

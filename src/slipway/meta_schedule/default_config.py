@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway.backends.backend import compile_target
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.builder import Builder
@@ -27,7 +28,6 @@ from slipway.meta_schedule.runner import create as create_runner
 from slipway.meta_schedule.schedule_rule import ScheduleRule
 from slipway.meta_schedule.space_generator import SpaceGenerator
 from slipway.meta_schedule.tune_context import normalized
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.target import Target
 
 Rules = Callable[[], list[ScheduleRule]] | None

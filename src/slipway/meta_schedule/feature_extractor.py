@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.compiler.driver import lower
 from slipway.errors import NotAvailableError
 from slipway.ir.function import PrimFunc
 from slipway.meta_schedule.search_strategy import MeasureCandidate
 from slipway.meta_schedule.utils import Described
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.runtime.ndarray import NDArray, array
 from slipway.target import Target
 from slipway.tuning.loop_features import COUNTS, loop_features

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import NotAvailableError
 from slipway.meta_schedule.builder import BuilderResult
 from slipway.meta_schedule.runner.artifact import RunnerResult
 from slipway.meta_schedule.scheduling import Scheduling
 from slipway.meta_schedule.search_strategy import MeasureCandidate
 from slipway.meta_schedule.utils import Described
-from slipway.placeholders import SCHEDULES, placeholder_of
 
 
 class MeasureCallback(Described):

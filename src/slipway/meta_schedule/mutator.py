@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from slipway.blocks.trace import Instruction, Trace
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import NotAvailableError
 from slipway.meta_schedule.rule import RULES
 from slipway.meta_schedule.utils import Described
-from slipway.placeholders import SCHEDULES, placeholder_of
 
 if TYPE_CHECKING:
     from slipway.meta_schedule.tune_context import TuneContext

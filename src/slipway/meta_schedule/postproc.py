@@ -13,6 +13,7 @@ from slipway import dtypes
 from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.blocks import tree
 from slipway.blocks.schedule import LoopRV, Schedule
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir.stmt import Allocate, For, ForKind, Stmt
@@ -22,7 +23,6 @@ from slipway.meta_schedule.rule_questions import counted_by, kinds_of
 from slipway.meta_schedule.schedule_rule import PARALLEL, UNROLL, VECTORIZE
 from slipway.meta_schedule.thread_rules import THREAD, AutoBind, tags_of
 from slipway.meta_schedule.tiling_rule import COOPERATIVE
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.target import Target
 from slipway.transform.loop.compact_buffers import compact_buffers
 from slipway.transform.loop.lower_blocks import without_blocks

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.blocks import tree
 from slipway.blocks.schedule import BlockRV, Schedule
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import TuningError
 from slipway.ir.expr import Call
 from slipway.ir.visit import walk
@@ -30,7 +31,6 @@ from slipway.meta_schedule.rule_questions import (
 )
 from slipway.meta_schedule.thread_rules import AutoBind, CrossThreadReduction
 from slipway.meta_schedule.tiling_rule import MultiLevelTiling, ReuseType
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.runtime.packed_func import get_global_func
 
 if TYPE_CHECKING:

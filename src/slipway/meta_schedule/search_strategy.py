@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway.blocks.schedule import Schedule
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import SlipwayError, TuningError
 from slipway.meta_schedule.arg_info import TensorInfo
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.tuning.schedules.block_schedules import BlockSearch, DesignSpace, ReplaySearch
 from slipway.tuning.space import Candidate
 

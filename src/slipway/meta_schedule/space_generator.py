@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.blocks import tree
 from slipway.blocks.schedule import BlockRV, Schedule
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import NotAvailableError, TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import Block
 from slipway.meta_schedule.mutator import own_mutators
 from slipway.meta_schedule.postproc import Postproc
 from slipway.meta_schedule.schedule_rule import ScheduleRule
-from slipway.placeholders import SCHEDULES, placeholder_of
 
 if TYPE_CHECKING:
     from slipway.meta_schedule.tune_context import TuneContext

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import NotAvailableError, TuningError
 from slipway.meta_schedule.database import kept_in
 from slipway.meta_schedule.scheduling import TaskRecord
 from slipway.meta_schedule.searches import SearchParts, TrialLimits, search
 from slipway.meta_schedule.utils import Described
-from slipway.placeholders import SCHEDULES, placeholder_of
 from slipway.toolchain.tempdir import tempdir
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.classic.names import REGIONS
+from slipway.classic.placeholders import placeholder_of
 from slipway.lazy import by_module, offer
-from slipway.placeholders import placeholder_of
 
 _HOMES = by_module(
     {

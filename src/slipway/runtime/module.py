@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from slipway.arguments import path_of
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
@@ -170,8 +171,6 @@ class Module(FunctionTable):
         replace the linker: a compiler's path, or a function ``f(output, objects, options=None)``.
         A ``.wasm`` of a model may leave its parameters to `params_file`, which a page loads apart.
         """
-        from slipway.arguments import path_of  # nothing that only runs exports
-
         path = path_of(file_name, "the library to write", "model.tar")
         if params_file is not None:
             apart = path_of(params_file, "params_file", "model.params")

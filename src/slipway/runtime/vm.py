@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from slipway.classic.names import REGIONS
+from slipway.classic.placeholders import placeholder_of
 from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.lazy import Late
-from slipway.placeholders import placeholder_of
 from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import AnyDevice, Device, cpu
 from slipway.runtime.function_table import FunctionTable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.placeholders import placeholder_of
+from slipway.classic.placeholders import placeholder_of
 from slipway.runtime.container import ADT, tuple_object
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.ndarray import array as TensorValue

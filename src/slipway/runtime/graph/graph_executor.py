@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.arguments import array_of
 from slipway.errors import ArgumentTypeError, ExecutionError, SlipwayError
 from slipway.runtime.container import ShapeTuple, String
 from slipway.runtime.devices import AnyDevice, Device
@@ -125,8 +126,6 @@ class GraphModule:
         if not hasattr(value, "dtype"):
             known = self._input_types()
             name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
-            from slipway.arguments import array_of  # most values are arrays
-
             value = array_of(name, value, known[name][1] if name in known else None)
         if not self._has_shape(value):
             # Open dimensions have other sizes from now on, or it is refused.
