@@ -210,19 +210,18 @@ class _Reader:
         """Return how threads run what follows; a variable of a tag's own has the name."""
         thread, size = found.values
         extent = ops.as_extent(size)
-        if isinstance(thread, str):
-            thread, tag = Var(name or thread.replace(".", "_"), extent.dtype), thread
-        else:
-            tag = self.threads.get(id(thread), "")
-            if not tag:
-                raise self.error(node, f"T.launch_thread takes what T.env_thread names, or a tag "
-                                 f'as "threadIdx.x"; not {thread}')  # fmt: skip
+        tag = thread if isinstance(thread, str) else self.threads.get(id(thread), "")
+        if not tag:
+            raise self.error(node, f"T.launch_thread takes what T.env_thread names, or a tag as "
+                             f'"threadIdx.x"; not {thread}')  # fmt: skip
+        own = isinstance(thread, str)
+        var: Var = Var(name or tag.replace(".", "_"), extent.dtype) if own else thread
         if name:
-            self.names[name] = thread
-        self.loops[id(thread)] = extent
-        axis = IterVar(Range.of(extent), thread, "thread", tag)
-        zero = ops.cast(0, thread.dtype)
-        return lambda rest: S.For(thread, zero, extent, S.ForKind.THREAD, rest, axis)
+            self.names[name] = var
+        self.loops[id(var)] = extent
+        axis = IterVar(Range.of(extent), var, "thread", tag)
+        zero = ops.cast(0, var.dtype)
+        return lambda rest: S.For(var, zero, extent, S.ForKind.THREAD, rest, axis)
 
     def _bind(self, node: ast.stmt, name: str, found: Any) -> None:
         """Give a name to what an assignment makes."""
@@ -473,8 +472,8 @@ class _Reader:
 
 def _is_launch(node: ast.expr) -> bool:
     """Return whether an expression is ``T.launch_thread(...)``."""
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    return called and node.func.attr == "launch_thread"
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr == "launch_thread"
 
 
 tir.READERS["prim_func"] = parse_function
