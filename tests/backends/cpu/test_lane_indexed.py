@@ -161,6 +161,12 @@ def test_blocks_that_units_do_not_fill_are_of_the_vectors_that_take_least_time()
     assert cut_units(a53, 4, rows=1, units=25) == 4
     v4 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4")
     assert cut_units(v4, 16, rows=300, units=25) == 16
+    # Three halves take as long as one and a half; of many, tiles of halves read more.
+    zen4 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4")
+    assert cut_units(zen4, 16, rows=3, units=24) == 8
+    assert cut_units(zen4, 16, rows=1, units=24) == 16
+    assert cut_units(zen4, 16, rows=20, units=150) == 16
+    assert cut_units(v4, 16, rows=3, units=24) == 16  # two whole ones begin at once
     assert cut_units(None, 16, rows=300, units=24) == 16
 
 

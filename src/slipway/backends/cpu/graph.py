@@ -102,11 +102,18 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
 def cut_units(target: Target | None, lanes: int, rows: int, units: int) -> int:
     """Return the block of units for a product of `rows`, of which the last is not full.
 
-    That which takes the fewest vectors.  With lane-indexed FMA, whose vectors are short, as many of
-    them as are predicted to take least time: a tile of one takes a register for each of its rows.
+    That which takes the fewest vectors.  Where two half vectors begin in the time of a whole one,
+    an odd number of halves, if that is clearly less.  With lane-indexed FMA, whose vectors are
+    short, as many of them as are predicted to take least time: a tile of one takes a register for
+    each of its rows.
     """
-    if target is None or not _is_llvm(target) or not target.has_lane_fma or rows == 1:
-        return best_block(units, lanes)
+    whole = best_block(units, lanes)
+    if target is None or not _is_llvm(target) or rows == 1:
+        return whole
+    if not target.has_lane_fma:
+        half = best_block(units, lanes, target.core)
+        filled, padded = (-(-units // block) * block for block in (half, whole))
+        return half if filled <= target.core.costs.half_vectors * padded else whole
 
     def cycles(width: int) -> float:
         kernel, blocks = fma(target, width), -(-units // (width * lanes))

@@ -92,7 +92,7 @@ def test_channels_with_several_filters_are_not_repeated(times):
     assert "nchwc" not in name
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [*TARGETS[:2], f"{TARGETS[2]} -mcpu=cortex-a53"])
 @pytest.mark.parametrize(("channels", "size", "taps"), [(11, 97, 3), (6, 56, 5)])
 def test_a_depthwise_layer_of_odd_channels_stays_plain(channels, size, taps, target):
     x = relay.var("x", shape=(1, channels, size, size))
@@ -111,6 +111,14 @@ def test_a_small_depthwise_layer_is_on_blocks(shape, target):
     x = relay.var("x", shape=shape)
     names = kernels(convolution(x, (shape[1], 1, 5, 5), shape[1]), target)
     assert any("depthwise" in name and "nchwc" in name for name in names)
+
+
+@pytest.mark.parametrize(("channels", "filters"), [(24, 12), (12, 40)])
+def test_tiles_of_few_channels_are_held_against_plain_data(channels, filters):
+    """Winograd's algorithm multiplies less than the sum on blocks, which plain data would beat."""
+    x = relay.var("x", shape=(1, channels, 41, 41))
+    names = kernels(convolution(x, (filters, channels, 3, 3)), "llvm -mcpu=znver4")
+    assert any("winograd" in name for name in names)
 
 
 @pytest.mark.parametrize("target", TARGETS)

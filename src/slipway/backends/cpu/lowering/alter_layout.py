@@ -61,6 +61,7 @@ from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import (
     WinogradCosts,
     small_is_direct,
+    winograd_part,
     winograd_tile,
 )
 from slipway.errors import TypeInferenceError
@@ -276,10 +277,13 @@ class _AlterLayout(BlockedReaders):
         is_cached = self.core is not None and usual(data.size_bytes) <= self.core.l2_bytes
         return best_block(channels, self.lanes, self.core if is_cached and not is_whole else None)
 
-    def is_better_plain(self, call: Call, joined: JoinedGroups, times: int = 0) -> bool:
+    def is_better_plain(
+        self, call: Call, joined: JoinedGroups, times: int = 0, tile: int = 0
+    ) -> bool:
         """Whether a convolution, whose groups would be `joined` so, stays on its plain data.
 
-        With `times` each channel has so many filters, and is repeated as often for them.
+        With `times` each channel has so many filters, and is repeated as often for them.  `tile` is
+        that of Winograd's algorithm on blocks; 0: the sum over the taps.
         """
         parts = call.attrs.groups // joined.together
         depth = 1 if times else call.args[0].tensor_type.shape[1] // parts
@@ -287,6 +291,9 @@ class _AlterLayout(BlockedReaders):
         on_blocks = self.on_blocks(
             call, parts, depth, chunks, joined.block, joined.zeros > 0, times
         )
+        if on_blocks is not None and tile:
+            part = winograd_part(call, self.lanes, tile, self.core)
+            on_blocks = replace(on_blocks, part=part)
         return on_blocks is not None and self.stays_plain(call, on_blocks)
 
     def on_blocks(
@@ -325,9 +332,9 @@ class _AlterLayout(BlockedReaders):
         else:
             tile = winograd_tile(call, self.lanes, core=self.core) if self.winograd else 0
             held = id(call.args[0]) in self.blocked
-            # What is better plain than on blocks is better than tiles of few channels, too.
             is_sure = tile and min(kernel.shape[:2]) >= self.costs.winograd_channels
-            if not is_sure and not held and self.is_better_plain(call, JoinedGroups(1, out_block)):
+            joined = JoinedGroups(1, out_block)
+            if not is_sure and not held and self.is_better_plain(call, joined, tile):
                 return None
         if tile:
             if in_block < 4:  # transforms work on vectors of channels
@@ -474,7 +481,7 @@ class _AlterLayout(BlockedReaders):
             # A block of channels is computed as the only chunk of a convolution of one channel.
             on_blocks = self.on_blocks(call, -(-filters // block), 1, 1, block, filters % block > 0)
             if on_blocks is not None:
-                on_blocks = replace(on_blocks, inside=taps_inside(call))
+                on_blocks = replace(on_blocks, part=taps_inside(call))
                 if self.stays_plain(call, on_blocks):
                     return None
         layouts = self.layouts(call, block, 1, block)

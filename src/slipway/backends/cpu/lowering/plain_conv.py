@@ -28,8 +28,9 @@ class OnBlocks:
     """A convolution on blocks: what its tiles run over, and what is moved beside it.
 
     `parts` groups, each of `depth` channels and `chunks` blocks of `block` filters; `moved` bytes
-    are copied into blocks or out of them, and `moved_plain` if it stays plain instead.  `inside`:
-    the part of the taps that is computed, where those beside the image are left out.
+    are copied into blocks or out of them, and `moved_plain` if it stays plain instead.  `part`: of
+    the definition's products, what is computed, without the taps beside the image or by Winograd's
+    algorithm.
     """
 
     parts: int
@@ -38,7 +39,7 @@ class OnBlocks:
     block: int
     moved: int = 0
     moved_plain: int = 0
-    inside: float = 1.0
+    part: float = 1.0
 
     def cycles(self, problem: Problem, lanes: int) -> float:
         """Return the cycles that it is predicted to take, copies included."""
@@ -50,7 +51,7 @@ class OnBlocks:
         bits = 32 * self.block if in_cache and self.block < lanes else 0
         micro = replace(fma(problem.target, max(1, self.block // lanes)), bits=bits)
         step = micro.all_cycles(choose_tile(micro, positions, self.chunks), positions, self.chunks)
-        taps = self.inside * self.depth * prod(kernel.shape[2:])
+        taps = self.part * self.depth * prod(kernel.shape[2:])
         return float(self.parts * taps * step + _moving(self.moved, problem.target))
 
 

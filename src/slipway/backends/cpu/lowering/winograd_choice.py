@@ -93,6 +93,15 @@ def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = No
     return best if within else 0
 
 
+def winograd_part(call: Call, lanes: int, tile: int, core: Core | None) -> float:
+    """Return the time of tiles of a fixed size, as a part of the direct way's on blocks."""
+    costs = winograd_costs(call, lanes, 1, core)
+    assert costs is not None
+    images, _, height, width = call.tensor_type.shape
+    direct = costs.most(images, height, width) / costs.gain
+    return costs.of_tiles(tile, images, height, width) / direct
+
+
 def small_is_direct(call: Call, lanes: int, tile: int, core: Core | None) -> WinogradCosts | None:
     """Return the costs of a convolution of open size whose smallest images are best direct."""
     costs = winograd_costs(call, lanes, 1, core)
