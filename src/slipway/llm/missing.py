@@ -27,8 +27,8 @@ def missing_features(given: Mapping[str, Any]) -> list[str]:
             found.append(f"a mixture of experts ({key} is {count})")
             break
     inner = given.get("attn_config")
-    asked = given.get("alibi") or (isinstance(inner, Mapping) and inner.get("alibi"))
-    if asked or given.get("model_type") in _ALIBI:
+    declared = given.get("alibi") or (isinstance(inner, Mapping) and inner.get("alibi"))
+    if declared or given.get("model_type") in _ALIBI:
         found.append("ALiBi's positions")
     kinds = kinds_of_layers(given)
     others = [kind for kind in dict.fromkeys(map(str, kinds)) if kind not in KINDS]

@@ -313,8 +313,8 @@ class _Network:
         )
         rising = relay.const(np.float32(np.logaddexp(0, positive)))
         falling = relay.const(np.float32(linear + np.logaddexp(0, negative)))
-        least = relay.minimum(x, relay.const(np.float32(below)))
-        curved = (relay.exp(least) - relay.const(np.float32(1)) - x) * falling
+        bounded = relay.minimum(x, relay.const(np.float32(below)))
+        curved = (relay.exp(bounded) - relay.const(np.float32(1)) - x) * falling
         chosen = relay.where(relay.greater(x, relay.const(np.float32(0))), rising * x * x, curved)
         return chosen + relay.const(np.float32(linear)) * x
 

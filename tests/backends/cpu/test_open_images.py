@@ -1,6 +1,7 @@
 """Convolutions of images whose height and width are open: in registers, and right at each size."""
 
 import re
+from math import prod
 
 import numpy as np
 import pytest
@@ -214,6 +215,22 @@ def test_depthwise_copies_no_image():
     choices = [s for s in walk(lowered.body) if isinstance(s, S.IfThenElse) and is_likely(s)]
     guarded = [any(isinstance(s, S.IfThenElse) for s in walk(c.then_case)) for c in choices]
     assert not all(guarded)  # inside of rows and images nothing is asked any more
+
+
+@pytest.mark.parametrize(("window", "rows"), [(3, 3), (7, 261)])
+def test_rows_that_few_others_read_are_copied_where_they_are_read(window, rows):
+    """Those of a stem of 3x3 and stride 2; one of 7x7 would copy each of them four times."""
+    x = relay.var("x", shape=(1, 3, Dim("h", 32, 256), Dim("w", 32, 256), 1))
+    weight = relay.var("weight", shape=(1, 3, window, window, 1, 16))
+    body = relay.nn.contrib_conv2d_nchwc(x, weight, strides=2, padding=window // 2)
+    function = body.as_function().with_attr("Primitive", 1)
+    lowered = lower_kernel("kernel", function, Target("llvm -mcpu=znver4"))
+    made = [n.buffer for n in walk(lowered.body) if isinstance(n, S.Allocate)]
+    padded = [buffer for buffer in made if "pad" in buffer.name]
+    width = 256 + window - 1 if window == 7 else 257  # columns that a stride of two reads
+    assert padded
+    assert all(prod(map(int, b.shape)) <= 3 * rows * width for b in padded)
+    assert any(prod(map(int, b.shape)) > 3 * (rows - 1) * (width - 2) for b in padded)
 
 
 def is_likely(choice):

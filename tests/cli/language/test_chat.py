@@ -57,6 +57,22 @@ def test_a_question_too_long_for_the_caches_ends_nothing(monkeypatch):
     assert "tokens, and the caches hold 100: ask something shorter" in " ".join(made.stderr.split())
 
 
+def test_a_line_that_is_no_utf8_is_read_with_replacement_characters(monkeypatch):
+    talker = Talker()
+    monkeypatch.setattr(chat, "load", lambda *given: talker)
+    lines = iter(["caf\udce9", "gr\u00fc\u00df"])  # as Python decodes what a terminal sends
+
+    def line(shown):
+        for text in lines:
+            return text
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", line)
+    made = CliRunner().invoke(app, ["chat", "model.gguf"])
+    assert made.exit_code == 0, made.output
+    assert [request[-1] for request in talker.requests] == ["caf\ufffd", "gr\u00fc\u00df"]
+
+
 @pytest.mark.parametrize(
     ("option", "given"),
     [("--context", (64, "", None, None)), ("--quantise", (None, "q8_0", None, None)),

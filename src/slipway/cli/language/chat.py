@@ -123,9 +123,12 @@ def _forget_the_first(
 
 
 def _questions(prompt: str | None) -> Iterator[str]:
-    """Yield what is asked: the prompt, or lines of the terminal until it ends."""
+    """Yield what is asked: the prompt, or lines of the terminal until it ends.
+
+    What is no UTF-8 in them is the replacement character, as terminals show it.
+    """
     if prompt is not None:
-        yield prompt
+        yield _as_utf8(prompt)
         return
     while True:
         try:
@@ -133,4 +136,8 @@ def _questions(prompt: str | None) -> Iterator[str]:
         except EOFError:
             return
         if text.strip():
-            yield text
+            yield _as_utf8(text)
+
+
+def _as_utf8(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -238,17 +238,22 @@ def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
     return [data] if "pad" in data.op.tag else []
 
 
-def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
-    """Copy with padding: one row of one channel block at a time; a small copy is of one core."""
-    stage: Any = schedule[tensor]
+def vectorize_padding(stage: te.Stage, tensor: te.Tensor, target: Target) -> None:
+    """Copy in vectors of the channels of a block, or of a row where that has one channel."""
     lanes = vector_lanes(target, tensor.dtype)
-    if not is_injective(tensor.op):
-        return
-    *outer, w, block = stage.op.axis
+    *_, w, block = stage.op.axis
     if extent_of(block) > 1:
         stage.vectorize(block)
     elif lower_bound(extent_of(w)) >= lanes > 1:
         vector_loop(stage, w, lanes)
-    task = stage.fuse(*outer)
+
+
+def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+    """Copy with padding: one row of one channel block at a time; a small copy is of one core."""
+    if not is_injective(tensor.op):
+        return
+    stage: Any = schedule[tensor]
+    vectorize_padding(stage, tensor, target)
+    task = stage.fuse(*stage.op.axis[:-2])
     if usual(prod(shape_of(tensor))) >= copied_elements(target) // 2:
         stage.parallel(task)

@@ -1,8 +1,9 @@
 """Convolutions on blocked channels whose height and width are open: tiles of one row.
 
 A tile of registers is a run of positions of a row, read from a copy of the data with its padding:
-no bound of a loop and no index depends on where a row ends. Of a row that is no whole number of
-tiles the last tile overlaps the one before.
+no bound of a loop and no index depends on where a row ends.  Of a row that is no whole number of
+tiles the last tile overlaps the one before.  Where rows of results share few rows of the data, the
+copy is of those that one row of results reads, else of the image.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from slipway.backends.cpu.best_together import tiles_by_rows
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import positions_per_part, prefetch_steps, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.conv.direct import schedule_padding
+from slipway.backends.cpu.schedules.conv.direct import schedule_padding, vectorize_padding
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import MicroKernel, Tile, choose_tile, fma, whole_groups
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
@@ -76,6 +77,20 @@ def _lines_per_part(
     return max(1, each // width)
 
 
+def _copied_once(problem: Problem, padded: te.Tensor) -> bool:
+    """Return whether a row of results may copy the padded rows that it reads for itself.
+
+    They stay in the cache, where a copy of the image is written to memory and read again.  Rows
+    that several rows of results read are copied for each, which pays for up to two of them.
+    """
+    _, chunks, *rows, width, block = shape_of(padded)
+    taps = problem.in_types[1].shape[2 : 2 + len(rows)]
+    strides = problem.attrs.strides[: len(rows)]
+    held = 4 * prod(taps) * usual(width) * chunks * block
+    few = prod(taps) <= 2 * prod(strides)
+    return few and bool(held <= problem.target.core.l2_bytes // 2)
+
+
 @register_strategy(
     *(f"nn.contrib_conv{n}d_nchwc" for n in (1, 2, 3)), name="conv2d_nchwc.open_lines",
     priority=12, applies=_applies, default=_default, space=_space, cost=tile_cost(),
@@ -90,8 +105,6 @@ def schedule_open_lines(
     data, kernel = conv.op.input_tensors
     pad = [data] if "pad" in data.op.tag else []
     inline_injective(schedule, outs, keep=[conv, *pad])
-    for tensor in pad:
-        schedule_padding(schedule, tensor, target)
     sums = sums_in_registers(schedule, output, conv)
     _, _, *size, block = shape_of(output)
 
@@ -104,6 +117,13 @@ def schedule_open_lines(
         each = _lines_per_part(size, shape_of(data), shape_of(kernel), tile, target)
         part, line = stage.split(lines[0], factor=each)
         outer, inside = [n, part, oc_outer], [line, *lines[1:]]
+    of_a_line = lines and shape_of(output)[1] <= tile.vectors and _copied_once(problem, data)
+    for tensor in pad:
+        if of_a_line:
+            schedule[tensor].compute_at(stage, inside[-1])
+            vectorize_padding(schedule[tensor], tensor, target)
+        else:
+            schedule_padding(schedule, tensor, target)
     register_tile(stage, [*outer, *inside, x_outer], [oc_inner, x_inner], ob)
     task = stage.fuse(*outer)
     if worth_sharing(prod(size) * prod(shape_of(kernel)), target):
