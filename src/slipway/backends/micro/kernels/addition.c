@@ -2,10 +2,6 @@
  * `left` bits and scaled to a common scale, their sum is scaled to the output's.  No shift but that
  * one is to the left, which whoever chose this kernel has checked.
  */
-struct slw_scaling {
-  int32_t multiplier, shift;
-};
-
 struct slw_addition {
   struct slw_scaling a, b, out;
   int32_t zero_a, zero_b, zero, low, high, left;
@@ -71,16 +67,6 @@ static SLW_SHARED void slw_add_int8(const struct slw_addition *layer, const int8
         "q3", "q4", "q5", "q6", "q7");
 }
 #else
-/* sum * multiplier * 2^(shift - 31) with both roundings; shift is at most 0. */
-static inline int32_t slw_scaled(int32_t sum, struct slw_scaling scaling) {
-  int32_t value = (int32_t)(((int64_t)sum * scaling.multiplier + 1073741824) >> 31);
-  if (scaling.shift != 0) {
-    value += (value >> 31) + (int32_t)(1u << ~scaling.shift);
-    value >>= -scaling.shift;
-  }
-  return value;
-}
-
 static SLW_SHARED void slw_add_int8(const struct slw_addition *layer, const int8_t *a,
                                     const int8_t *b, int8_t *out) {
   const struct slw_addition add = *layer; /* which stores to the output cannot change */

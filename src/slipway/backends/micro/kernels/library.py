@@ -51,20 +51,21 @@ class LibraryKernel:
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
     folder = resources.files("slipway.backends.micro.kernels")
-    shared = ["layer", "gather"] if set(families) - {"addition"} else ["layer"]
+    shared = ["layer", "gather"] if set(families) - {"addition", "product"} else ["layer"]
     files = dict.fromkeys([*shared, *(file for family in families for file in _FILES[family])])
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
     return "\n".join([_SHARED, *parts])
 
 
 _FILES = {
-    "addition": ("addition",),
+    "addition": ("scaling", "addition"),
     "dsp": ("dsp_words", "dsp"),
     "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "joining": ("joining",),
     "mve": ("mve", "mve_depthwise"),
+    "product": ("scaling", "product"),
     "scalar": ("scalar_sums", "scalar"),
 }
 _SHARED = """\
