@@ -26,8 +26,9 @@ def ends_quantized_layer(expr: Expr) -> bool:
     """
     if is_call_of(expr, "qnn.reciprocal"):
         return True
-    narrows = is_call_of(expr, "cast") and expr.attrs.dtype in _STORED
-    return narrows and is_call_of(expr.args[0], "clip")
+    if not is_call_of(expr, "cast") or expr.attrs.dtype not in _STORED:
+        return False
+    return is_call_of(expr.args[0], "clip")
 
 
 PASSES: tuple[Pass, ...] = (
