@@ -58,14 +58,14 @@ def helper_text(families: tuple[str, ...]) -> str:
 
 
 _FILES = {
-    "addition": ("scaling", "addition"),
+    "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
     "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "joining": ("joining",),
     "mve": ("mve", "mve_depthwise"),
-    "product": ("scaling", "product"),
+    "product": ("addition",),  # and what both have in common
     "scalar": ("scalar_sums", "scalar"),
 }
 _SHARED = """\

@@ -1,4 +1,4 @@
-"""The kernel for products of quantised tensors, or of one and a value a channel (product.c).
+"""The kernel for products of quantised tensors, or of one and a value a channel (addition.c).
 
 On cores with vectors.  The pattern is what importers make of them, where zeros may lack::
 
