@@ -295,3 +295,19 @@ def test_what_is_said_of_code_is_not_twice_what_is_linked(shared, tmp_path):
         p.size_bytes for p in read_map(tmp_path / "p/build/firmware.map") if p.kind == "code"
     )
     assert linked <= said <= 2 * linked
+
+
+def test_one_arena_is_arena_and_no_code(shared, tmp_path):
+    """With inputs and outputs in it, its name begins with the model's; it was counted twice."""
+    needs("mps2-an386")
+    data = (shared / "models" / "tflite" / "micro_speech_quantized.tflite").read_bytes()
+    board = find_board("mps2-an386")
+    config = {"tir.usmp.enable": True, "tir.usmp.use_workspace_io": True}
+    lib = build(relay.frontend.from_tflite(data), board.target, config=config)
+    archive = micro.export_model_library_format(lib, tmp_path / "m.tar")
+    model = only_model(unpack_model_library(archive, tmp_path / "x"))
+    need = estimate(model, estimated_code(tmp_path / "x", board)).need
+    linked = measure_linked(archive, model, board)
+    assert need.arena == linked.arena > 4000
+    assert linked.data < 100
+    assert linked.code <= need.code < 1.6 * linked.code

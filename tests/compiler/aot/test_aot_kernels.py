@@ -170,6 +170,62 @@ def test_sum_equals_the_reference(size, zeros, scales, low, tmp_path):
     np.testing.assert_array_equal(outputs[0], wanted)
 
 
+def quantized_product(shapes, zeros, scale, low=-128):
+    """Two tensors multiplied as importers write it."""
+    sides = []
+    inputs = [
+        relay.var(n, shape=s, dtype="int8") for n, s in zip(("data", "other"), shapes, strict=True)
+    ]
+    for x, zero in zip(inputs, zeros, strict=False):
+        x = relay.cast(x, "int32")
+        sides.append(relay.subtract(x, relay.const(np.int32(zero))) if zero else x)
+    x = _rescale(relay.multiply(*sides), *map(np.int32, scale))
+    x = relay.add(x, relay.const(np.int32(zeros[2]))) if zeros[2] else x
+    x = relay.cast(relay.clip(x, low, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function(inputs, x)), {}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "zeros", "scale", "low"),
+    [
+        (((1, 3, 5, 16), (1, 1, 1, 16)), (-128, 4, -128), (1623821475, -7), -128),
+        (((1, 1, 1, 7), (1, 3, 5, 7)), (3, -5, 10), (1 << 30, -6), -3),
+        (((1, 3, 5, 7), (1, 3, 5, 7)), (0, 127, 0), (1899529983, -9), -128),
+        (((2, 9), (2, 9)), (5, 0, 0), (1 << 30, -1), -128),
+    ],
+)
+def test_product_equals_the_reference(shapes, zeros, scale, low, tmp_path):
+    model = quantized_product(shapes, zeros, scale, low)
+    lib = build(model, TARGETS["mve"])
+    assert [k.family for k in lib.library.values()] == ["product"]
+    rng = np.random.default_rng(1)
+    names = zip(("data", "other"), shapes, strict=True)
+    inputs = {n: rng.integers(-128, 128, s).astype("int8") for n, s in names}
+    _, outputs = run(compile_shared(lib, tmp_path, *SANITIZE), lib, inputs)
+    (wanted,) = reference(model, inputs)
+    np.testing.assert_array_equal(outputs[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "scale"),
+    [
+        (((1, 3, 5, 4), (1, 3, 1, 4)), (1 << 30, -6)),  # a value a row and channel
+        (((1, 3, 5, 4), (1, 1, 5, 1)), (1 << 30, -6)),
+        (((1, 3, 5, 4), (1, 1, 1, 4)), (1 << 30, 0)),  # nothing to round
+    ],
+)
+def test_other_products_have_no_kernel_by_hand(shapes, scale, tmp_path):
+    model = quantized_product(shapes, (3, -5, 10), scale)
+    lib = build(model, TARGETS["mve"])
+    assert not lib.library
+    rng = np.random.default_rng(1)
+    names = zip(("data", "other"), shapes, strict=True)
+    inputs = {n: rng.integers(-128, 128, s).astype("int8") for n, s in names}
+    _, outputs = run(compile_shared(lib, tmp_path, *SANITIZE), lib, inputs)
+    (wanted,) = reference(model, inputs)
+    np.testing.assert_array_equal(outputs[0], wanted)
+
+
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize(
     ("kind", "channels", "units", "changes"),

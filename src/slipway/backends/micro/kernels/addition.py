@@ -29,12 +29,12 @@ class _Operand:
 
 def match_addition(name: str, function: Function) -> LibraryKernel | None:
     """Return the kernel of a fused function that adds two tensors of one shape."""
-    chain = _down(function.body, "cast", "clip", "add", "qnn.rescale", "add")
+    chain = down(function.body, "cast", "clip", "add", "qnn.rescale", "add")
     if chain is None:
         return None
     cast, clip, add_zero, rescale, add = chain
     zero = number_of(add_zero.args[1])
-    scale = _scale(rescale)
+    scale = scale_of(rescale)
     sides = [_operand(arg, function) for arg in add.args]
     a, b = sides
     if a is None or b is None or zero is None or scale is None or a.left != b.left:
@@ -68,7 +68,7 @@ def match_addition(name: str, function: Function) -> LibraryKernel | None:
     return LibraryKernel("addition", text, 0, overlaps, None, None)
 
 
-def _down(expr: Expr, *names: str) -> list[Call] | None:
+def down(expr: Expr, *names: str) -> list[Call] | None:
     """Follow first arguments through calls of these operators."""
     found = []
     for name in names:
@@ -80,7 +80,8 @@ def _down(expr: Expr, *names: str) -> list[Call] | None:
     return found
 
 
-def _scale(rescale: Call) -> tuple[int, int] | None:
+def scale_of(rescale: Call) -> tuple[int, int] | None:
+    """Return the multiplier and shift of a requantisation by one scale, rounded twice."""
     multiplier, shift = number_of(rescale.args[1]), number_of(rescale.args[2])
     if multiplier is None or shift is None or rescale.attrs.once:
         return None
@@ -88,8 +89,8 @@ def _scale(rescale: Call) -> tuple[int, int] | None:
 
 
 def _operand(expr: Expr, function: Function) -> _Operand | None:
-    chain = _down(expr, "qnn.rescale", "left_shift")
-    scale = None if chain is None else _scale(chain[0])
+    chain = down(expr, "qnn.rescale", "left_shift")
+    scale = None if chain is None else scale_of(chain[0])
     if chain is None or scale is None:
         return None
     left, inner, zero = number_of(chain[1].args[1]), chain[1].args[0], 0

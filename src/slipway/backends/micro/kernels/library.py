@@ -51,7 +51,7 @@ class LibraryKernel:
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
     folder = resources.files("slipway.backends.micro.kernels")
-    shared = ["layer", "gather"] if set(families) - {"addition"} else ["layer"]
+    shared = ["layer", "gather"] if set(families) - {"addition", "product"} else ["layer"]
     files = dict.fromkeys([*shared, *(file for family in families for file in _FILES[family])])
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
     return "\n".join([_SHARED, *parts])
@@ -65,6 +65,7 @@ _FILES = {
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "joining": ("joining",),
     "mve": ("mve", "mve_depthwise"),
+    "product": ("addition",),  # and what both have in common
     "scalar": ("scalar_sums", "scalar"),
 }
 _SHARED = """\

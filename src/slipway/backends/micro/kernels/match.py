@@ -10,6 +10,7 @@ from slipway.backends.micro.kernels.joining import match_joining
 from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
 from slipway.backends.micro.kernels.mve import mve_kernel
+from slipway.backends.micro.kernels.product import match_product
 from slipway.backends.micro.kernels.scalar import scalar_kernel
 from slipway.backends.micro.kernels.wish import wanted_kernels
 from slipway.relay.expr import Function
@@ -22,9 +23,10 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
     if joining is not None:
         return [joining]
     has_vectors = "mve" in target.features
-    addition = match_addition(name, function) if has_vectors else None
-    if addition is not None:
-        return [addition]
+    if has_vectors:  # elsewhere the loops of the schedule take as few instructions
+        found = match_addition(name, function) or match_product(name, function)
+        if found is not None:
+            return [found]
     layer = match_layer(function)
     if layer is None or not layer.kind or scale_step(function, layer) is None:
         return []
@@ -38,8 +40,8 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
         families[:0] = [folded_kernel, pairs_kernel]
     else:
         families.insert(0, scalar_kernel)
-    found = [family(name, function, layer) for family in families]
-    kernels = [kernel for kernel in found if kernel is not None]
+    made = [family(name, function, layer) for family in families]
+    kernels = [kernel for kernel in made if kernel is not None]
     wide = wide_kernel(name, function, layer) if has_pairs else None
     return wanted_kernels(layer.sums, target, kernels, [wide] if wide is not None else [])
 
