@@ -204,15 +204,13 @@ class _AlterLayout(BlockedReaders):
         Positions of a row are its lanes then, which few filters of a group would leave idle.
         """
         source, weight, attrs = *call.args, call.attrs
-        is_row = is_call_of(call, "nn.conv1d") and isinstance(weight, Constant)
-        if not is_row or id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
+        if not is_call_of(call, "nn.conv1d") or not isinstance(weight, Constant):
             return None
-        filters, taps, channels = (
-            weight.array.shape[0],
-            weight.array.shape[-1],
-            source.tensor_type.shape[1],
-        )
+        if id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
+            return None
+        (filters, _, taps), channels = weight.array.shape, source.tensor_type.shape[1]
         made = as_image(call, self.as_plain(source))
+        self.made.append(made)
         self.read_in[id(made)] = self.read_in[id(call)]
         if attrs.groups == 1:
             joined = JoinedGroups(1, max(4, best_block(filters, self.lanes)))
@@ -220,7 +218,6 @@ class _AlterLayout(BlockedReaders):
             joined = joined_groups(filters, channels, attrs.groups, self.lanes, taps)
         if attrs.groups == channels or not self.is_better_plain(made, joined):
             return None
-        self.made.append(made)
         return reshaped(made, call.tensor_type.shape)
 
     def part_read(self, call: Call) -> Call | None:

@@ -1,8 +1,8 @@
 """Running sums and products along an axis.
 
 Along an axis that others lie inside of, a step adds a run of elements to the results of the step
-before, which registers hold if they are few.  Along the last axis each step waits for the sum
-before, so that some rows run side by side.
+before, which are in local variables if they are few.  Along the last axis each step waits for the
+sum before, so that some rows run side by side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
 LANES = 16
-IN_REGISTERS = 8  # vectors whose sums are kept there
+KEPT = 8  # vectors of sums in local variables
 
 
 @node
@@ -107,7 +107,7 @@ def _scan_slices(
 def _scan_columns(
     ib: Any, attrs: ScanAttrs, x: Any, y: Any, out: TensorType, start: Any, join: Any
 ) -> None:
-    """Along an outer axis: the few vectors of what lies inside, their sums in registers.
+    """Along an outer axis: the few vectors of what lies inside, their sums in variables.
 
     What was stored is not loaded for the next step: the last vector goes over a part of the one
     before, and a processor waits until both have left for the cache.
@@ -207,7 +207,7 @@ def _register(name: str, multiply: bool) -> OpDefinition:
             if 0 not in out.shape:
                 along_last = attrs.axis % out.rank == out.rank - 1
                 inside = out.shape[attrs.axis % out.rank + 1 :]
-                few = 0 < len(_vectors(inside)) <= IN_REGISTERS
+                few = 0 < len(_vectors(inside)) <= KEPT
                 around = _scan_columns if few else _scan_slices
                 (_scan_rows if along_last else around)(ib, attrs, x, y, out, start, join)
             return ib.get()
@@ -237,7 +237,7 @@ def _register(name: str, multiply: bool) -> OpDefinition:
     ):
         definition.sample_case((3, 4), attrs=attrs)
     definition.sample_case((3, 3, 7), attrs=ScanAttrs(0))  # 21 elements a step: a last vector
-    definition.sample_case((2, 3, 9, 17), attrs=ScanAttrs(1))  # more vectors than are in registers
+    definition.sample_case((2, 3, 9, 17), attrs=ScanAttrs(1))  # more vectors than are kept
     definition.sample_case((2, 3, 19), attrs=ScanAttrs(1, True))
     definition.sample_case((2, 3, 2, 1, 7), attrs=ScanAttrs(1, True, True))  # 14: 8, 4 and 2
     return definition
