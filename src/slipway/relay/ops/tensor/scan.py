@@ -2,7 +2,7 @@
 
 Along an axis that others lie inside of, a step adds a run of elements to the results of the step
 before, which are in local variables if they are few.  Along the last axis each step waits for the
-sum before, so that some rows run side by side.
+sum before, so that some rows are summed together.
 """
 
 from __future__ import annotations
