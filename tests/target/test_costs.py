@@ -123,7 +123,9 @@ NO_FITS = {
     "schedules/resize/plain.py": {"READS": "of an element"},
     "schedules/resize/nearest.py": {"_COPIES": "compile time", "_COPIED": "elements"},
     "schedules/resize/sampled.py": {"_MOST_TAPS": "compile time"},
-    "schedules/joined_parts.py": {"TOGETHER": "compile time", "UNROLLED": "compile time"},
+    "schedules/joined_parts.py": {
+        "TOGETHER": "compile time", "UNROLLED": "compile time", "SHORTEST": "elements",
+    },
     "schedules/scatter.py": {"STEPS": "instructions", "_COPIED": "elements"},
     "schedules/short_rows.py": {
         "_MOST_NODES": "compile time", "(_ALONE, _STEP)": "instructions",

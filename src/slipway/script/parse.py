@@ -215,6 +215,7 @@ class _Reader:
             var = Var(tag, extent.dtype) if found.thread is tag else found.thread
             if name is not None:
                 self.names[name] = var
+            self.loops[id(var)] = extent
             axis = IterVar(Range.of(extent), var, "thread", tag)
             zero = ops.const(0, var.dtype)
             return lambda body: S.For(var, zero, extent, S.ForKind.THREAD, body, axis)

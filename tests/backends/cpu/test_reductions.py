@@ -12,6 +12,7 @@ from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
+from slipway.relay import op_registry
 from slipway.relay.dims import Dim
 from slipway.target import Target
 
@@ -36,6 +37,19 @@ def test_a_row_is_reduced_in_vectors_of_independent_sums():
     text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
     assert "vectorized for k1.inner in range(64)" in text
     assert "in range(1000)" not in text
+
+
+@pytest.mark.parametrize(("inside", "kept"), [((19,), True), ((2, 14), True), ((33, 17), False)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_few_vectors_are_not_loaded_again(inside, kept, reverse):
+    """The last vector goes over a part of the one before: what two stores wrote is waited for."""
+    scan = op_registry.get("cumsum")
+    body = scan(var("x", 3, 20, *inside), attrs=scan.attrs_type(1, False, reverse))
+    run(body, "llvm")
+    function = body.as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target("llvm -mcpu=znver4"))
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert ("sums" in text) == kept
 
 
 @pytest.mark.parametrize("shape", [(70, 6, 96, 1), (70, 96, 1, 1), (1, 70, 33, 1)])

@@ -216,12 +216,9 @@ class _AlterLayout(BlockedReaders):
             return None
         if id(source) in self.blocked or any(map(has_open, (call.type, source.type))):
             return None
-        filters, taps, channels = (
-            weight.array.shape[0],
-            weight.array.shape[-1],
-            source.tensor_type.shape[1],
-        )
+        (filters, _, taps), channels = weight.array.shape, source.tensor_type.shape[1]
         made = as_image(call, self.as_plain(source))
+        self.made.append(made)
         self.read_in[id(made)] = self.read_in[id(call)]
         if attrs.groups == 1:
             joined = JoinedGroups(1, max(4, best_block(filters, self.lanes)))
@@ -229,7 +226,6 @@ class _AlterLayout(BlockedReaders):
             joined = joined_groups(filters, channels, attrs.groups, self.lanes, taps)
         if attrs.groups == channels or not self.is_better_plain(made, joined):
             return None
-        self.made.append(made)
         return reshaped(made, call.tensor_type.shape)
 
     def part_read(self, call: Call) -> Call | None:

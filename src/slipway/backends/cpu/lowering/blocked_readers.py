@@ -185,7 +185,7 @@ class BlockedReaders(BlockedValues):
 
         Along an image's rows each tap would ask of each lane whether it is in the padding; the
         fewer lanes, the more vectors do so.  Not where windows take fewer steps by their rows first
-        (`schedules.pool.rows`): of a volume, of channels that leave lanes idle, large ones.
+        (`schedules.pool.rows`): of a volume, or too large for registers.
         """
         attrs, data = call.attrs, call.args[0].tensor_type
         if not hasattr(attrs, "pool_size") or data.dtype != "float32" or data.rank > 5:
@@ -196,7 +196,7 @@ class BlockedReaders(BlockedValues):
         *others, last = attrs.pool_size
         row = call.tensor_type.shape[-1]
         is_narrow, is_large = block < self.lanes, sum(attrs.pool_size) > self.costs.run_taps
-        if (data.rank == 5 or is_narrow or is_large) and not is_open(row):
+        if (data.rank == 5 or is_large) and not is_open(row):
             steps = (prod(others) * attrs.strides[-1] + last) * -(-row // self.lanes)
             gain = 1 if data.rank == 5 or is_narrow else 2  # than whole vectors in memory's order
             if gain * steps * block < prod(attrs.pool_size) * row:

@@ -1,4 +1,4 @@
-"""Joins of many tensors: each part is copied to its place, some parts at a time.
+"""Joins of many tensors, or of narrow rows: each part is copied to its place, some at a time.
 
     for row: out[row, 0:3] = p0[row]; out[row, 3:8] = p1[row]; ...       for the first parts
     for row: out[row, 64:66] = p20[row]; ...                             for the next
@@ -14,16 +14,24 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from slipway import te
-from slipway.backends.cpu.knobs import COPY_SPACE, RowKnobs, copy_knobs, streamed_cycles
+from slipway import dtypes, te
+from slipway.backends.cpu.knobs import (
+    COPY_SPACE,
+    RowKnobs,
+    copy_knobs,
+    streamed_cycles,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.generic import schedule_elementwise_stage
 from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.stages import producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.relay.open_dims import has_open
-from slipway.relay.types import Type, flatten
+from slipway.relay.types import TensorType, Type, flatten
 from slipway.transform.graph.split_joins import WIDE
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from slipway.relay.ops.tensor.join import JoinAttrs
     from slipway.target import Target
 
+SHORTEST = 4  # elements of a stretch that is copied by itself
 TOGETHER = 20  # parts of one loop over rows
 UNROLLED = 4  # vectors of a part without a loop
 
@@ -39,6 +48,26 @@ def _is_wide(attrs: JoinAttrs, in_types: Sequence[Type], target: Target) -> bool
     """Many parts, all of sizes that are known."""
     parts = [t for given in in_types for t in flatten(given)]
     return len(parts) > WIDE and not any(map(has_open, parts))
+
+
+def _is_in_parts(attrs: JoinAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Many parts, or stretches of narrow rows, all of sizes that are known.
+
+    A vector of narrow elements that lies in several stretches asks each of many lanes.
+    """
+    parts = [t for given in in_types for t in flatten(given)]
+    narrow = not any(map(has_open, parts)) and _joins_narrow_rows(attrs, parts, target)
+    return narrow or _is_wide(attrs, in_types, target)
+
+
+def _joins_narrow_rows(attrs: JoinAttrs, parts: Sequence[TensorType], target: Target) -> bool:
+    """Whether rows of bytes or halves are joined, whose vectors would lie in several parts."""
+    first, rank = parts[0], parts[0].rank
+    along_last = rank > 0 and attrs.axis % rank == rank - 1
+    if len(parts) < 2 or dtypes.bits_of(first.dtype) not in (8, 16) or not along_last:
+        return False
+    lanes, rows = vector_lanes(target, first.dtype), [part.shape[-1] for part in parts]
+    return min(rows) >= SHORTEST and any(row % lanes for row in rows[:-1])
 
 
 def _cost(problem: Problem, knobs: RowKnobs) -> float:
@@ -56,14 +85,24 @@ def _join(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> lis
 
 
 @register_strategy(
-    "concatenate", "stack", name="join.parts", applies=_is_wide, compute=_join,
-    default=copy_knobs, space=lambda problem: COPY_SPACE, cost=_cost,
+    "stack", name="join.parts", applies=_is_wide, compute=_join, default=copy_knobs,
+    space=lambda problem: COPY_SPACE, cost=_cost,
+)  # fmt: skip
+@register_strategy(
+    "concatenate", name="join.parts", applies=_is_in_parts, compute=_join, default=copy_knobs,
+    space=lambda problem: COPY_SPACE, cost=_cost,
 )  # fmt: skip
 def schedule_join(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs
 ) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+    """The statements are scheduled already; what they read is computed before."""
+    schedule = schedule_opaque(problem.target, outs)
+    last = {id(t.op) for t in outs}
+    for op in producers(outs):
+        computed = isinstance(op, te.ComputeOp) and not op.reduce_axis and id(op) not in last
+        if computed and schedule[op.output(0)].attach_type != "inline":
+            schedule_elementwise_stage(schedule, op.output(0), problem.target)
+    return schedule
 
 
 def _loops(ins: Sequence[Buffer], out: Buffer, rows: int, knobs: RowKnobs) -> Iterator[S.Stmt]:

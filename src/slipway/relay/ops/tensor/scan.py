@@ -1,8 +1,8 @@
 """Running sums and products along an axis.
 
-Along an axis that others lie inside of, a step adds the results of the step before to a run of
-elements.  Along the last axis each step waits for the sum before, so that some rows run side by
-side.
+Along an axis that others lie inside of, a step adds a run of elements to the results of the step
+before, which are in local variables if they are few.  Along the last axis each step waits for the
+sum before, so that some rows are summed together.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
 LANES = 16
+KEPT = 8  # vectors of sums in local variables
 
 
 @node
@@ -103,6 +104,42 @@ def _scan_slices(
             step(position, position + 1 if attrs.reverse else position - 1)
 
 
+def _scan_columns(
+    ib: Any, attrs: ScanAttrs, x: Any, y: Any, out: TensorType, start: Any, join: Any
+) -> None:
+    """Along an outer axis: the few vectors of what lies inside, their sums in variables.
+
+    What was stored is not loaded for the next step: the last vector goes over a part of the one
+    before, and a processor waits until both have left for the cache.
+    """
+    axis = attrs.axis % out.rank
+    inside, length = out.shape[axis + 1 :], out.shape[axis]
+    vectors = _vectors(inside)
+    with nest(ib, out.shape[:axis], usual(out.size) >= WORTH_SHARING) as outer:
+        sums = [ib.allocate(out.dtype, (n,), "sums", scope="local") for _, n in vectors]
+        for (_, lanes), its in zip(vectors, sums, strict=True):
+            with ib.for_range(0, lanes, "v", kind="vectorize") as v:
+                its[v] = start
+        with ib.for_range(0, length, "k") as k:
+            position = length - 1 - k if attrs.reverse else k
+            for (at, lanes), its in zip(vectors, sums, strict=True):
+                with ib.for_range(0, lanes, "v", kind="vectorize") as v:
+                    here = (*outer, position, *_unravelled(at + v, inside))
+                    if attrs.exclusive:
+                        y[here] = its[v]
+                    its[v] = join(its[v], x[here])
+                    if not attrs.exclusive:
+                        y[here] = its[v]
+
+
+def _vectors(inside: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return where the vectors of what lies inside begin, and their lanes; none of open sizes."""
+    if any(map(is_open, inside)):
+        return []
+    runs = _covering(prod(inside))
+    return [(at, lanes) for begin, end, lanes in runs for at in range(begin, end, lanes)]
+
+
 def _unravelled(position: Any, extents: Sequence[int]) -> list[Any]:
     """Return the indices of an element by its position; flat storage makes that of them again."""
     found: list[Any] = []
@@ -169,7 +206,10 @@ def _register(name: str, multiply: bool) -> OpDefinition:
             join = operator.mul if multiply else operator.add
             if 0 not in out.shape:
                 along_last = attrs.axis % out.rank == out.rank - 1
-                (_scan_rows if along_last else _scan_slices)(ib, attrs, x, y, out, start, join)
+                inside = out.shape[attrs.axis % out.rank + 1 :]
+                few = 0 < len(_vectors(inside)) <= KEPT
+                around = _scan_columns if few else _scan_slices
+                (_scan_rows if along_last else around)(ib, attrs, x, y, out, start, join)
             return ib.get()
 
         made = te().extern([out.shape], inputs, statements, f"T_{name}", [out.dtype])
@@ -197,6 +237,8 @@ def _register(name: str, multiply: bool) -> OpDefinition:
     ):
         definition.sample_case((3, 4), attrs=attrs)
     definition.sample_case((3, 3, 7), attrs=ScanAttrs(0))  # 21 elements a step: a last vector
+    definition.sample_case((2, 3, 9, 17), attrs=ScanAttrs(1))  # more vectors than are kept
+    definition.sample_case((2, 3, 19), attrs=ScanAttrs(1, True))
     definition.sample_case((2, 3, 2, 1, 7), attrs=ScanAttrs(1, True, True))  # 14: 8, 4 and 2
     return definition
 
