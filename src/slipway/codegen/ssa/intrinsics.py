@@ -81,17 +81,17 @@ class SsaIntrinsics(SsaExpressions):
         condition, first, second = node.args
         test = self.expr(condition, lane if condition.lanes > 1 else None)
         if self.in_lanes and isinstance(second, (E.FloatImm, E.IntImm)):
-            place = self._global_place(first, lane)
-            if place is not None:
-                memory, index = place
+            read = self._global_position(first, lane)
+            if read is not None:
+                memory, index = read
                 none = self.sink.constant(index.dtype, 0)
                 loaded = self.sink.load(memory, self.sink.select(test, index, none))
                 other = self.expr(second, lane)
                 return self.sink.select(test, loaded, self.number(other, loaded.dtype))
         return self.chosen(test, lambda: self.expr(first, lane), lambda: self.expr(second, lane))
 
-    def _global_place(self, node: E.PrimExpr, lane: Lane) -> tuple[Memory, Value] | None:
-        """Return the place of a plain load of a tensor; its index may be computed at any time."""
+    def _global_position(self, node: E.PrimExpr, lane: Lane) -> tuple[Memory, Value] | None:
+        """Return what a plain load of a tensor reads; its index may be computed at any time."""
         if not isinstance(node, E.BufferLoad) or node.lanes > 1 or node.dtype == "bool":
             return None
         memory = self.memories.get(id(node.buffer.data))
