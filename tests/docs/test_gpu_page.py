@@ -18,6 +18,7 @@ IN_WORDS = {
     "log_softmax": {"nn.log_softmax"},
     "layer and instance norm": {"nn.layer_norm", "nn.instance_norm"},
     "sums, means, maxima and minima": {"sum", "mean", "max", "min"},
+    "and their positions": {"argmax", "argmin"},
     "global pools": {f"nn.global_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)},
 }
 

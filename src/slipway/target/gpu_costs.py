@@ -32,6 +32,8 @@ class GpuCosts:
       that it keeps at most, and those of an iteration.
     - `processor_lanes`: of such a row, the sums that a thread has beside each other where it has
       all of a processor's vectors, at most.
+    - `processor_taps`: of a convolution where threads are such lanes, the taps beside each other
+      that are unrolled, at most.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
       second where warps compute products.
 
@@ -91,6 +93,7 @@ class GpuCosts:
     processor_row: int = 1024
     processor_steps: int = 4
     processor_lanes: int = 16
+    processor_taps: int = 8
     full_block: int = 64
     full_warp_block: int = 128
 

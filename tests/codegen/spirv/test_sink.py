@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import te
+from slipway import relay, te
+from slipway.contrib import graph_executor
 from slipway.errors import CodegenError
 from slipway.target import Target
 
@@ -154,3 +155,101 @@ def test_threads_whose_number_is_not_known_are_refused():
 def test_a_loop_that_no_thread_can_report_from_is_refused():
     with pytest.raises(CodegenError, match=r"a kernel cannot call_extern"):
         elementwise(lambda x: tvm.tir.call_extern("float32", "sinf", x), "float32")
+
+
+def counted(text, instruction):
+    return sum(f" {instruction} " in f" {line} " for line in text.splitlines())
+
+
+def model_source(body, *shapes, target="vulkan"):
+    given = [relay.var(f"x{k}", shape=shape) for k, shape in enumerate(shapes)]
+    module = tvm.IRModule.from_expr(relay.Function(given, body(*given)))
+    lib = relay.build(module, target=Target(target, host="llvm"))
+    return lib, lib.lib.imported_modules[0].get_source("spirv")
+
+
+def run(lib, device, *arrays):
+    module = graph_executor.GraphModule(lib["default"](device))
+    module.run(**{f"x{k}": array for k, array in enumerate(arrays)})
+    return module.get_output(0).numpy()
+
+
+def test_a_tile_reads_each_element_once_and_its_sums_are_variables(device, tmp_path):
+    """Drivers that look for nothing twice (SwiftShader) compile and run what is written."""
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal((32, 24)).astype("float32") for _ in range(2))
+    target = "mesa/lavapipe"
+    lib, text = model_source(relay.nn.dense, x.shape, w.shape, target=target)
+    checked(lib.lib.imported_modules[0], tmp_path)
+    products = text.count(" Fma ")
+    assert products >= 16
+    assert "OpTypeArray" not in text
+    sums = counted(text, "OpVariable") - text.count("StorageBuffer\n") - 2
+    loads = counted(text, "OpLoad")
+    assert loads < 3 * products  # of a sum at each step and at its end, and of a row and a column
+    assert sums >= products
+    np.testing.assert_allclose(run(lib, device, x, w), x @ w.T, rtol=1e-5, atol=1e-5)
+
+
+def test_what_one_side_of_a_branch_computes_is_not_known_to_the_other(device):
+    """Nor behind it: each computes the same square, in a block of its own."""
+
+    def body(a):
+        square = a * a + 0.25
+        low = tvm.tir.if_then_else(a < -0.5, te.exp(square), te.sqrt(square))
+        return tvm.tir.if_then_else(a < 0.0, low, te.log(square)) + square
+
+    x = np.linspace(-1, 1, 24).astype("float32")
+    square = x * x + 0.25
+    wanted = np.where(x < -0.5, np.exp(square), np.where(x < 0, np.sqrt(square), np.log(square)))
+    np.testing.assert_allclose(computed(device, body, x), wanted + square, rtol=1e-6)
+
+
+def test_an_element_is_read_again_after_it_was_written(device):
+    """Loads of what a kernel does not write are alike; of what it writes they are not."""
+    n = 16
+    a = te.placeholder((n,), name="a")
+    body = te.extern(
+        (n,), [a], lambda ins, outs: _twice(ins[0], outs[0], n), name="out", dtype="float32"
+    )
+    schedule = te.create_schedule(body.op)
+    kernel = tvm.build(schedule, [a, body], VULKAN, name="kernel")
+    x = np.arange(n).astype("float32")
+    out = tvm.nd.array(np.zeros(n, "float32"), device)
+    kernel(tvm.nd.array(x, device), out)
+    np.testing.assert_array_equal(out.numpy(), 4 * x + 1)
+
+
+def _twice(source, target, n):
+    build = tvm.tir.ir_builder.create()
+    read, write = build.buffer_ptr(source), build.buffer_ptr(target)
+    thread = te.thread_axis("threadIdx.x")
+    build.scope_attr(thread, "thread_extent", n)
+    at = thread.var
+    write[at] = read[at] * 2.0
+    write[at] = write[at] + read[at]
+    write[at] = write[at] + read[at] + 1.0
+    return build.get()
+
+
+@pytest.mark.parametrize("groups", [1, 8])
+def test_a_processor_asks_no_branch_for_padding(device, groups):
+    """It would run both sides, for the lanes of each: an index is chosen sooner."""
+    rng = np.random.default_rng(groups)
+    x = rng.standard_normal((1, 8, 12, 12)).astype("float32")
+    w = rng.standard_normal((8, 8 // groups, 3, 3)).astype("float32")
+
+    def body(data, weight):
+        return relay.nn.conv2d(
+            data, weight, padding=(1, 1), groups=groups, channels=8, kernel_size=(3, 3)
+        )
+
+    found = {}
+    for target in ("vulkan", "mesa/lavapipe", "google/swiftshader"):
+        lib, text = model_source(body, x.shape, w.shape, target=target)
+        found[target] = run(lib, device, x, w)
+        branches, loops = counted(text, "OpSelectionMerge"), counted(text, "OpLoopMerge")
+        assert loops == (groups == 1) + (2 if target == "vulkan" else 1)  # taps beside each other
+        assert (branches > 0) == (target == "vulkan"), target
+    for target, values in found.items():
+        np.testing.assert_allclose(values, found["vulkan"], rtol=1e-5, atol=1e-5, err_msg=target)

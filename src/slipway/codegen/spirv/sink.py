@@ -23,6 +23,7 @@ from slipway.codegen.spirv.words import (
     HANDS_OVER,
     LOCAL_SIZE,
     NONE,
+    PURE,
     STORAGE,
     SUBGROUP_SCOPE,
     WORKGROUP_SCOPE,
@@ -53,25 +54,45 @@ class SpirvSink(Sink):
         self.variables: list[Instruction] = []
         self.interface: list[Id] = []
         self.arrays: dict[int, Id] = {}  # of blocks and threads, by number
+        self.elements: dict[tuple[int, Operand], Id] = {}  # of arrays that are variables apart
+        # What instructions found whose results depend on operands alone, in blocks around this one.
+        self.known: list[dict[tuple[Operand, ...], Id]] = []
         self.buffers: dict[tuple[int, str], Id] = {}
         self.builtins: dict[str, Id] = {}
         self.label = Id(0)
 
     # -- instructions ------------------------------------------------------------------------------
 
-    def put(self, name: str, kind: Id, *operands: Operand) -> Id:
-        """Add an instruction with a result."""
+    def put(self, name: str, kind: Id, *operands: Operand, is_pure: bool = False) -> Id:
+        """Add an instruction with a result; one whose operands say it all, where it is not known.
+
+        Not every driver looks for what is computed twice: SwiftShader does not.
+        """
+        key = (name, kind, *operands)
+        is_pure = is_pure or name in PURE
+        if is_pure:
+            for scope in reversed(self.known):
+                if key in scope:
+                    return scope[key]
         result = self.module.fresh()
         self.body.append(Instruction(name, operands, result, kind))
+        if is_pure:
+            self.known[-1][key] = result
         return result
+
+    def _inside(self, side: Callable[[], None]) -> None:
+        """Write what does not come before all that follows: its results are not known behind it."""
+        self.known.append({})
+        side()
+        self.known.pop()
 
     def do(self, name: str, *operands: Operand) -> None:
         """Add an instruction without a result."""
         self.body.append(Instruction(name, operands))
 
-    def value(self, dtype: str, name: str, *operands: Operand) -> Value:
+    def value(self, dtype: str, name: str, *operands: Operand, is_pure: bool = False) -> Value:
         """Add an instruction whose result is of a dtype."""
-        return Value(dtype, self.put(name, self.module.type_of(dtype), *operands))
+        return Value(dtype, self.put(name, self.module.type_of(dtype), *operands, is_pure=is_pure))
 
     def _open(self, label: Id) -> None:
         self.body.append(Instruction("Label", (), label))
@@ -83,7 +104,8 @@ class SpirvSink(Sink):
         """Begin a kernel."""
         self.name, self.parameters, self.threads = name, parameters, threads
         self.body, self.variables, self.interface = [], [], []
-        self.arrays, self.buffers, self.builtins = {}, {}, {}
+        self.arrays, self.elements, self.buffers, self.builtins = {}, {}, {}, {}
+        self.known = [{}]
         self.pushed = self._push_constants()
         self._open(self.module.fresh())
         if parameters.warp > 1:
@@ -182,7 +204,8 @@ class SpirvSink(Sink):
             return self.value(dtype, _BOOL[op], a.ref, b.ref)
         if dtypes.is_float(dtype):
             made = self.value(dtype, _FLOAT[op], a.ref, b.ref)
-            self.module.decorate(made.ref, DECORATIONS["NoContraction"])
+            if self.body[-1].result == made.ref:  # else it was known
+                self.module.decorate(made.ref, DECORATIONS["NoContraction"])
             return made
         signed = dtypes.is_int(dtype)
         if op == "div":
@@ -249,6 +272,8 @@ class SpirvSink(Sink):
         """Make memory of a block or a thread."""
         if memory.scope == MATRIX:  # of which kind, those say that use it
             return
+        if memory.apart:
+            return
         storage = "Workgroup" if memory.scope == "shared" else "Function"
         kind = self.module.array(memory.dtype, memory.count)
         self.arrays[memory.number] = self.variable(storage, kind)
@@ -275,13 +300,21 @@ class SpirvSink(Sink):
             pointer = self.module.pointer("StorageBuffer", kind)
             zero = self.module.constant("uint32", 0)
             return self.put("AccessChain", pointer, self._buffer(memory), zero, index.ref)
+        if memory.apart:
+            element = memory.number, index.ref
+            if element not in self.elements:
+                self.elements[element] = self.variable("Function", kind)
+            return self.elements[element]
         storage = "Workgroup" if memory.scope == "shared" else "Function"
         pointer = self.module.pointer(storage, kind)
         return self.put("AccessChain", pointer, self.arrays[memory.number], index.ref)
 
     def load(self, memory: Memory, index: Value) -> Value:
         """Return an element."""
-        return self.value(memory.dtype, "Load", self.at(memory, index), *self._access(memory))
+        given, at = self.parameters, self.at(memory, index)
+        is_constant = memory.scope == "global" and memory.number not in given.written
+        access = self._access(memory)
+        return self.value(memory.dtype, "Load", at, *access, is_pure=is_constant and given.noalias)
 
     def store(self, memory: Memory, index: Value, value: Value) -> None:
         """Set an element."""
@@ -311,7 +344,7 @@ class SpirvSink(Sink):
         for label, side in ((yes, then), (no, otherwise)):
             if side is not None:
                 self._open(label)
-                side()
+                self._inside(side)
                 self.do("Branch", merge)
         self._open(merge)
 
@@ -350,7 +383,7 @@ class SpirvSink(Sink):
         self.do("LoopMerge", merge, step, NONE)
         self.do("BranchConditional", goes_on.ref, inside, merge)
         self._open(inside)
-        body(now)
+        self._inside(lambda: body(now))
         self.do("Branch", step)
         self._open(step)
         one = self.module.constant(dtype, 1)
@@ -368,7 +401,7 @@ class SpirvSink(Sink):
         self._open(test)
         self.do("BranchConditional", condition().ref, inside, merge)
         self._open(inside)
-        body()
+        self._inside(body)
         self.do("Branch", step)
         self._open(step)
         self.do("Branch", head)

@@ -45,6 +45,11 @@ Phi=245 LoopMerge=246 SelectionMerge=247 Label=248 Branch=249 BranchConditional=
 ModuleProcessed=330 GroupNonUniformShuffle=345 TypeCooperativeMatrixKHR=4456
 CooperativeMatrixLoadKHR=4457 CooperativeMatrixStoreKHR=4458 CooperativeMatrixMulAddKHR=4459
 """)
+# Whose results depend on their operands alone.
+PURE = frozenset(
+    name for name, number in OPCODES.items()
+    if number <= OPCODES["BitCount"] and number >= OPCODES["CompositeExtract"]
+) | {"ExtInst", "AccessChain"}  # fmt: skip
 CAPABILITIES = _words("""
 Shader=1 Float16=9 Float64=10 Int64=11 Int16=22 Int8=39 GroupNonUniform=61 GroupNonUniformShuffle=65
 StorageBuffer16BitAccess=4433

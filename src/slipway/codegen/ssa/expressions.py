@@ -39,6 +39,8 @@ class SsaExpressions:
         self.sink = sink
         self.capability = capability
         self.strict = capability.target.is_strict
+        # A driver that computes on a processor runs both sides of a branch, for the lanes of each.
+        self.in_lanes = capability.target.attrs.get("device_type") == "cpu"
         self.native_half = capability.half == "native"
         # To float16 by integers: a device may round its own conversion towards zero.
         self.rounding = replace(capability, half="soft")
@@ -46,6 +48,7 @@ class SsaExpressions:
         self.bounds = ValueBounds()
         self.values: dict[int, Value | list[Value]] = {}  # of Vars, by id; a list has its lanes
         self.memories: dict[int, Memory] = {}  # by id of the data Var
+        self.stored: set[int] = set()  # data Vars, by id, that the kernel writes
         self.known: list[dict[tuple[int, Lane], Value]] = [{}]  # innermost branch last
         self.keep: list[Any] = []  # what has an id above
 

@@ -12,6 +12,7 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.instructions.dot4 import EXPANDED
 from slipway.ir.instructions.warp_shuffles import EVERY_THREAD, in_words, is_shuffle, width_of
+from slipway.ir.visit import walk
 
 _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
     "floor": legalize.floor,
@@ -79,7 +80,28 @@ class SsaIntrinsics(SsaExpressions):
     def _call_if_then_else(self, node: E.Call, lane: Lane) -> Value:
         condition, first, second = node.args
         test = self.expr(condition, lane if condition.lanes > 1 else None)
+        if self.in_lanes and isinstance(second, (E.FloatImm, E.IntImm)):
+            read = self._global_position(first, lane)
+            if read is not None:
+                memory, index = read
+                none = self.sink.constant(index.dtype, 0)
+                loaded = self.sink.load(memory, self.sink.select(test, index, none))
+                other = self.expr(second, lane)
+                return self.sink.select(test, loaded, self.number(other, loaded.dtype))
         return self.chosen(test, lambda: self.expr(first, lane), lambda: self.expr(second, lane))
+
+    def _global_position(self, node: E.PrimExpr, lane: Lane) -> tuple[Memory, Value] | None:
+        """Return what a plain load of a tensor reads; its index may be computed at any time."""
+        if not isinstance(node, E.BufferLoad) or node.lanes > 1 or node.dtype == "bool":
+            return None
+        memory = self.memories.get(id(node.buffer.data))
+        if memory is None or memory.scope != "global" or node.dtype != memory.dtype:
+            return None
+        if id(node.buffer.data) in self.stored:
+            return None
+        if any(isinstance(n, (E.BufferLoad, E.Call)) for i in node.indices for n in walk(i)):
+            return None
+        return self.element(node.buffer, node.indices, lane)
 
     def _call_likely(self, node: E.Call, lane: Lane) -> Value:
         return self.expr(node.args[0], lane)

@@ -69,11 +69,11 @@ class KernelWriter(SsaIntrinsics):
                 self.memories[id(var)] = memory
             pointers.append(memory)
         numbers_of = {key: memory.number for key, memory in self.memories.items()}
-        stored, handed = _stored(body)
+        self.stored, handed = _stored(body)
         given = Parameters(
             tuple(pointers),
             tuple(scalars),
-            frozenset(numbers_of[key] for key in stored if key in numbers_of),
+            frozenset(numbers_of[key] for key in self.stored if key in numbers_of),
             frozenset(numbers_of[key] for key in handed if key in numbers_of),
             noalias,
             _warp(body),
@@ -177,12 +177,15 @@ class KernelWriter(SsaIntrinsics):
         scope = buffer.scope if buffer.scope in ("shared", MATRIX) else "local"
         dtype = memory_dtype(buffer.dtype)
         count = max(1, size // max(1, dtypes.bytes_of(dtype)))
-        self.memories[id(buffer.data)] = self._new_memory(scope, buffer.name, dtype, count)
+        apart = scope == "local" and _is_apart(buffer.data, node.body)
+        self.memories[id(buffer.data)] = self._new_memory(scope, buffer.name, dtype, count, apart)
         self.shared_bytes += size if scope == "shared" else 0
         self.stmt(node.body)
 
-    def _new_memory(self, scope: str, name: str, dtype: str, count: int) -> Memory:
-        memory = Memory(scope, self.declared, name, dtype, count)
+    def _new_memory(
+        self, scope: str, name: str, dtype: str, count: int, apart: bool = False
+    ) -> Memory:
+        memory = Memory(scope, self.declared, name, dtype, count, apart)
         self.declared += 1
         self.sink.declare(memory)
         return memory
@@ -234,6 +237,18 @@ class KernelWriter(SsaIntrinsics):
     def write(self, variable: Memory, value: Value) -> None:
         """Let a variable hold another value."""
         self.sink.store(variable, self.sink.constant("int32", 0), value)
+
+
+def _is_apart(data: E.Var, body: S.Stmt) -> bool:
+    """Return whether all elements that are read or written are named by constants."""
+    for node in walk(body):
+        if isinstance(node, E.Call) and node.op == "address_of":
+            return False
+        if isinstance(node, (S.BufferStore, E.BufferLoad)) and node.buffer.data is data:
+            value = node.value if isinstance(node, S.BufferStore) else node
+            if value.lanes > 1 or not all(isinstance(i, E.IntImm) for i in node.indices):
+                return False
+    return True
 
 
 def _kind(dtype: str) -> str:

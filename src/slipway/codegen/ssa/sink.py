@@ -30,7 +30,8 @@ class Value:
 class Memory:
     """Memory that a kernel reads or writes, in elements of `dtype`, as `memory_dtype` gives it.
 
-    Of scope "matrix" it is matrices, which `Sink.matrix` reads and writes.
+    Of scope "matrix" it is matrices, which `Sink.matrix` reads and writes.  With `apart` a thread's
+    elements are named by constants alone, so that each may be a variable by itself.
 
     `scope` is "global" (parameter number `number` of those that are pointers), "shared" by the
     threads of a block, or "local" to a thread; the last two have `count` elements.
@@ -41,6 +42,7 @@ class Memory:
     name: str
     dtype: str
     count: int = 0
+    apart: bool = False
 
 
 Place = tuple[Memory, Value]  # an element of memory

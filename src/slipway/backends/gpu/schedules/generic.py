@@ -18,7 +18,7 @@ from typing import Any
 from slipway import te
 from slipway.backends.gpu.images import is_texels, takes_images
 from slipway.backends.gpu.limits import most_blocks, most_threads
-from slipway.backends.gpu.schedules.partial_sums import add_up, cut_reductions, side_by_side
+from slipway.backends.gpu.schedules.partial_sums import add_up, cut_reductions, lane_sums
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
@@ -73,7 +73,7 @@ def schedule_elements(
     if not takes_images(problem.target):
         for part in cut_reductions(schedule, outs, problem.target):
             bind_elements(schedule, part, knobs.threads, most)
-    beside = side_by_side(schedule, outs, problem.target)
+    beside = lane_sums(schedule, outs, problem.target)
     ends: dict[int, Any] = {}  # the threads' axis of what computes each stage, and what that is
     holders = dict(results)
     for tensor in results.values():

@@ -27,7 +27,7 @@ from slipway.backends.gpu.schedules.generic import (
     only_reader,
     readers_of,
 )
-from slipway.backends.gpu.warps import runs_in_step
+from slipway.backends.gpu.warps import runs_in_lanes, runs_in_step
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.target.gpu_costs import ANY_GPU
 
@@ -169,7 +169,7 @@ def schedule_joined(
     tile = schedule[product]
     tile.compute_at(schedule[part], step)
     tile.set_scope("local")
-    schedule_tile(schedule, product, tiled, padded)
+    schedule_tile(schedule, product, tiled, padded, problem.target)
     return schedule
 
 
@@ -292,15 +292,23 @@ def _axes_read(
 
 
 def schedule_tile(
-    schedule: te.Schedule, tile: te.Tensor, tiled: Sequence[int], padded: Sequence[te.Tensor]
-) -> None:
-    """Order the loops of a tile in registers: the sum's outside, what it is of inside, unrolled."""
+    schedule: te.Schedule, tile: te.Tensor, tiled: Sequence[int], padded: Sequence[te.Tensor],
+    target: Target,
+) -> None:  # fmt: skip
+    """Order the loops of a tile in registers: the sum's outside, what it is of inside, unrolled.
+
+    Where a driver runs threads in lanes, taps beside each other are unrolled too: what is asked of
+    a row of them, and what two of them read, is known to the next.
+    """
     stage = schedule[tile]
     inner = [stage.op.axis[axis] for axis in tiled]
     rest = [axis for axis in stage.op.axis if axis not in inner]
     stage.reorder(*rest, *stage.op.reduce_axis, *inner)
     for axis in inner:
         stage.unroll(axis)
+    *around, taps = stage.op.reduce_axis
+    if around and runs_in_lanes(target) and extent_of(taps) <= ANY_GPU.processor_taps:
+        stage.unroll(taps)
     for operand in padded:  # whether an element is inside is asked once for all rows
         part = schedule[operand]
         part.compute_at(stage, stage.op.reduce_axis[-1])

@@ -62,7 +62,7 @@ def cut_reductions(
     ]
 
 
-def side_by_side(
+def lane_sums(
     schedule: te.Schedule, outs: Sequence[te.Tensor], target: Target
 ) -> dict[int, te.Tensor]:
     """Return sums of parts that one thread has beside each other, by the id of what adds them up.

@@ -171,7 +171,7 @@ def schedule_tiles(
         schedule[tile].set_scope("local")
     thread = _bind_tiles(schedule[out], tiled_axes(problem), problem, knobs)
     schedule[tile].compute_at(schedule[out], thread)
-    schedule_tile(schedule, tile, tiled_axes(problem), padded)
+    schedule_tile(schedule, tile, tiled_axes(problem), padded, problem.target)
     return schedule
 
 
@@ -186,7 +186,7 @@ def _in_parts(
     tiled = row + 1, column + 1
     thread = _bind_tiles(schedule[part], tiled, problem, knobs)
     schedule[tile].compute_at(schedule[part], thread)
-    schedule_tile(schedule, tile, tiled, padded)
+    schedule_tile(schedule, tile, tiled, padded, problem.target)
     end = bind_elements(schedule, out, knobs.threads, most_blocks(problem.target))
     if out.op is not product.op:
         assert end is not None  # it has axes
