@@ -125,8 +125,8 @@ def test_ports_that_cannot_be_had_say_which_and_what_to_do(monkeypatch):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        words = f"127.0.0.1, port {port}: Address already in use. Choose others: --port and"
-        with pytest.raises(RPCConnectionError, match=words):
+        message = f"127.0.0.1, port {port}: Address already in use. Choose others: --port and"
+        with pytest.raises(RPCConnectionError, match=message):
             listen("127.0.0.1", port, port)
         with pytest.raises(RPCConnectionError, match=r"Choose others: --web-port\."):
             listen("127.0.0.1", port, port, "--web-port")
@@ -136,8 +136,8 @@ def test_ports_that_cannot_be_had_say_which_and_what_to_do(monkeypatch):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(socket, "socket", Refused)
-    words = r"port 80: Permission denied \(ports below 1024 are the administrator's\)"
-    with pytest.raises(RPCConnectionError, match=words):
+    message = r"port 80: Permission denied \(ports below 1024 are the administrator's\)"
+    with pytest.raises(RPCConnectionError, match=message):
         listen("127.0.0.1", 80, 180)
 
 

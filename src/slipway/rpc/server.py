@@ -183,7 +183,7 @@ def listen(host: str, port: int, port_end: int, options: str = PORT_OPTIONS) -> 
                 break
     last_port = end - 1 if port else 0
     ports = f"port {port}" if port == last_port else f"ports {port} to {last_port}"
-    reason = last.strerror if last else "no port given"
+    reason = (last.strerror or str(last)) if last else "no port given"
     if isinstance(last, PermissionError) and 0 < port < 1024:
         reason += " (ports below 1024 are the administrator's)"
     raise RPCConnectionError(
