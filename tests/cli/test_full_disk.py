@@ -92,6 +92,7 @@ DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
         ("compare model.tar model.tar -o before", "before"),
         ("profile model.tar --no-limits --trace before", "before"),
         ("compile {DIGITS} -o other.tar --dump-code relay", "other.tar"),
+        ("runtime --amalgamation .", "slipway.h"),
     ],
 )
 def test_what_is_written_is_whole_or_as_it_was(tmp_path, monkeypatch, command, name):

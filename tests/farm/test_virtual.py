@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -57,6 +58,21 @@ def test_a_second_farm_is_refused_and_a_dead_one_replaced(folder):
         os.waitpid(one.pid, 0)
     second = virtual.up([HERE], 1, 0, None, folder)
     assert {p.pid for p in second.processes}.isdisjoint(p.pid for p in first.processes)
+
+
+def test_two_people_of_one_machine_have_a_farm_each(tmp_path):
+    """The second one's tracker and page take the next free ports."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = min(taken.getsockname()[1], 65000)
+        try:
+            farm = virtual.up([HERE], 1, port, port, tmp_path / "other")
+            assert port not in (farm.port, farm.page)
+            if farm.page is not None:
+                assert farm.port != farm.page
+        finally:
+            virtual.down(tmp_path / "other")
 
 
 def test_what_fails_leaves_nothing(folder, monkeypatch):

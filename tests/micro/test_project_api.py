@@ -120,7 +120,10 @@ def test_generate_project_takes_its_arguments_by_any_of_their_names(template, tm
     ("options", "message"),
     [
         ({"board": "three", "project_type": "x"}, "cannot be 'three'.*one, two"),
-        ({"board": "one"}, "needs the option 'project_type'"),
+        (
+            {"board": "one"},
+            "needs the option 'project_type', on the command line --project-type VALUE",
+        ),
         ({"board": "one", "project_type": "x", "prot": 1}, "no option 'prot'.*Did you mean 'port'"),
     ],
 )

@@ -1,8 +1,10 @@
 """Starting and stopping servers: in Python, from a shell, and what they leave behind."""
 
+import errno
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ import pytest
 
 from slipway import rpc
 from slipway.errors import RPCConnectionError, RPCError
+from slipway.rpc.server import listen
 
 
 @pytest.fixture
@@ -115,6 +118,38 @@ def test_program_without_a_port_to_listen_on(program):
     )
     assert done.returncode == 9
     assert "cannot listen on 192.0.2.1, port 0: " in done.stderr
+
+
+def test_ports_that_cannot_be_had_say_which_and_what_to_do(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        message = f"127.0.0.1, port {port}: Address already in use. Choose others: --port and"
+        with pytest.raises(RPCConnectionError, match=message):
+            listen("127.0.0.1", port, port)
+        with pytest.raises(RPCConnectionError, match=r"Choose others: --web-port\."):
+            listen("127.0.0.1", port, port, "--web-port")
+
+    class Refused(socket.socket):
+        def bind(self, address):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(socket, "socket", Refused)
+    message = r"port 80: Permission denied \(ports below 1024 are the administrator's\)"
+    with pytest.raises(RPCConnectionError, match=message):
+        listen("127.0.0.1", 80, 180)
+
+
+def test_the_last_port_has_none_behind_it(monkeypatch):
+    class Taken(socket.socket):
+        def bind(self, address):
+            assert address[1] < 65536
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+    monkeypatch.setattr(socket, "socket", Taken)
+    with pytest.raises(RPCConnectionError, match="ports 65530 to 65535: Address already in use"):
+        listen("127.0.0.1", 65530, 65630)
 
 
 def test_killed_session_process_is_reported(program):

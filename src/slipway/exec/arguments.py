@@ -75,7 +75,8 @@ def announce(program: str, arguments: argparse.Namespace, what: str, address: st
     if arguments.log_format == "json":
         configure(program, "json")
         message = f"{what} {address}".strip()
-        tell(logging.getLogger(__name__), "listening", message, address=address)
+        event = "listening" if address else "port_taken"
+        tell(logging.getLogger(__name__), event, message, address=address)
     else:
         print(f"INFO:root:{program}: {what} {address}".rstrip(), file=sys.stderr, flush=True)
 

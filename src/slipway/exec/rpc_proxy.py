@@ -83,7 +83,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         if arguments.tls_cert is None:
             raise OptionError("--plain-devices is a second port beside the one with --tls-cert.")
         host, port = parse_address(arguments.plain_devices)
-        plain = listen(host, port, port + 1)
+        plain = listen(host, port, port + 1, "--plain-devices")
     tls = own_tls(arguments)
     proxy = ProxyServer(
         read_token(arguments),
@@ -95,7 +95,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     )
     if arguments.web_port is not None:
         serve_devices = _page_server()
-        page = listen(arguments.web_host, arguments.web_port, arguments.web_port + 1)
+        last = arguments.web_port + 1
+        page = listen(arguments.web_host, arguments.web_port, last, "--web-port")
     if arguments.listen_fd >= 0:
         listener = socket.socket(fileno=arguments.listen_fd)
     else:

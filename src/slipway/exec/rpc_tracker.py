@@ -52,6 +52,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--web", type=int, metavar="PORT", help="serve the page that shows the farm, and /metrics"
     )
+    parser.add_argument(
+        "--web-end", type=int, metavar="PORT",
+        help="the page takes the first free port before this one, from --web on",
+    )  # fmt: skip
     parser.add_argument("--web-host", default="127.0.0.1", help="address of the page (%(default)s)")
     parser.add_argument(
         "--web-name", action="append", default=[], metavar="NAME",
@@ -94,7 +98,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     page = None
     if arguments.web is not None:
         serve_page = _page_server()
-        page = listen(arguments.web_host, arguments.web, arguments.web + 1)
+        end = arguments.web + 1 if arguments.web_end is None else arguments.web_end
+        page = listen(arguments.web_host, arguments.web, end, "--web and --web-end")
     if not arguments.silent:
         log.configure("RPCTracker", arguments.log_format)
     if arguments.listen_fd < 0:

@@ -19,6 +19,7 @@ from slipway.errors import (
     ArgumentValueError,
     ExecutionError,
     FileError,
+    RPCConnectionError,
     RPCTimeoutError,
     TargetError,
     ToolchainError,
@@ -219,7 +220,7 @@ def _start_tracker(farm: VirtualFarm, port: int, page: int | None) -> None:
     command += ["--commands", str(Path(farm.folder) / COMMANDS)]
     with_page = page is not None and find_spec("starlette") is not None
     if with_page:
-        command += ["--web", str(page)]
+        command += ["--web", str(page), "--web-end", str(page + 100 if page else 1)]
     tracker = start("tracker", command, Path(farm.folder), _environment())
     farm.processes.append(tracker)
     farm.save()
@@ -234,14 +235,16 @@ def _listening(log: Path, process: Running, count: int) -> list[int]:
     while time.monotonic() < deadline:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         events = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-        found = [event["address"] for event in events if event.get("event") == "listening"]
+        told = [event for event in events if event.get("event") == "listening"]
+        found = [event["address"] for event in told if "address" in event]
         if len(found) >= count:
             return [int(address.rstrip("/").rpartition(":")[2]) for address in found]
         if not process.is_alive:
             break
         time.sleep(0.05)
     said = log.read_text(encoding="utf-8", errors="replace").strip() or "nothing"
-    raise ExecutionError(f"the {process.name} did not start; it said: {said[-800:]}")
+    kind = RPCConnectionError if "cannot listen" in said else ExecutionError
+    raise kind(f"the {process.name} did not start; it said: {said[-800:]}")
 
 
 def _start_device(farm: VirtualFarm, kind: str, number: int, program: Path) -> None:

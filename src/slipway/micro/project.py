@@ -193,9 +193,11 @@ class TemplateProject:
                 )
         for name, option in known.items():
             if "generate_project" in (option.get("required") or ()) and name not in options:
+                own = name in ("board", "project_type")  # which the command line has, too
+                given = f"--{name.replace('_', '-')} VALUE" if own else f"--option {name}=VALUE"
                 raise ArgumentValueError(
                     f"the template {self._info['platform_name']!r} needs the option {name!r}, "
-                    f"on the command line --option {name}=VALUE: {option.get('help')}"
+                    f"on the command line {given}: {option.get('help')}"
                 )
 
     def generate_project(

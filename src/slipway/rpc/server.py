@@ -145,18 +145,22 @@ class ServerOptions:
                 raise RPCArgumentError(f"{name} is {value:g}: a limit is 0 (none) or more.")
 
 
-def listen(host: str, port: int, port_end: int) -> socket.socket:
+PORT_OPTIONS = "--port and --port-end, port= and port_end= in Python"
+
+
+def listen(host: str, port: int, port_end: int, options: str = PORT_OPTIONS) -> socket.socket:
     """Return a listening socket on the first free port from `port` to `port_end`.
 
-    Port 0 lets the system choose.  Raises RPCConnectionError when all are taken, or the address is
-    not this machine's.
+    Port 0 lets the system choose; `options` are what a user chooses others with.  Raises
+    RPCConnectionError when all are taken, or the address is not this machine's.
     """
     if not 0 <= port <= 65535:
         raise RPCArgumentError(f"{port} is not a port; choose one from 0 (any free one) to 65535.")
     if host.startswith("unix:"):
         return listen_unix(host.removeprefix("unix:"))
     last: OSError | None = None
-    for candidate in range(port, max(port_end, port + 1)):
+    end = min(max(port_end, port + 1), 65536)
+    for candidate in range(port, end):
         try:
             family, _, _, _, address = socket.getaddrinfo(
                 host, candidate, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -175,12 +179,15 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
             listener.close()
             last = error
             if error.errno != 98 and error.errno != 48:  # EADDRINUSE on Linux, on macOS
+                end = candidate + 1
                 break
-    last_port = max(port_end, port + 1) - 1 if port else 0
+    last_port = end - 1 if port else 0
     ports = f"port {port}" if port == last_port else f"ports {port} to {last_port}"
+    reason = (last.strerror or str(last)) if last else "no port given"
+    if isinstance(last, PermissionError) and 0 < port < 1024:
+        reason += " (ports below 1024 are the administrator's)"
     raise RPCConnectionError(
-        f"cannot listen on {host}, {ports}: {last.strerror if last else 'no port given'}. Choose "
-        "others: --port and --port-end, port= and port_end= in Python."
+        f"cannot listen on {host}, {ports}: {reason}. Choose others: {options}."
     )
 
 

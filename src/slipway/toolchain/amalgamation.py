@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from slipway.toolchain.link import write_file
 from slipway.toolchain.native import crt_sources, include_path
 from slipway.toolchain.runtime_library import CRT
 from slipway.version import VERSION
@@ -47,7 +48,7 @@ def write_amalgamation(folder: str | Path) -> list[Path]:
     ]
     made = {HEADER: _header(), SOURCE: _source(sources)}
     for name, text in made.items():
-        (target / name).write_text(text, encoding="utf-8")
+        write_file(target / name, text.encode())
     return [target / name for name in made]
 
 

@@ -23,8 +23,12 @@ def up(
     kinds: Annotated[
         str, typer.Option(help="Kinds, with commas: aarch64, armv7, riscv64, x86_64, cortex-m4 ...")
     ] = "aarch64",
-    port: Annotated[int, typer.Option(help="The tracker's; the next free one if taken.")] = 9190,
-    web: Annotated[int, typer.Option(help="The page's port.")] = 8190,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The tracker's; the next free one if taken.")
+    ] = 9190,
+    web: Annotated[
+        int, typer.Option(min=0, max=65535, help="The page's; the next free one if taken.")
+    ] = 8190,
     as_json: AsJson = False,
 ) -> None:
     """Start a tracker with its page, and virtual devices that register with it.

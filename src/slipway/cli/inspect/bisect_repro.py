@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.cli.run import number_text
+from slipway.toolchain.link import write_file
 
 if TYPE_CHECKING:
     from slipway.inspect.bisect import Culprit
@@ -66,7 +67,7 @@ def write_repro(
         "error": number_text(found.error), "index": list(map(int, found.index)),
         "got": number_text(found.got), "wanted": number_text(found.wanted),
     }  # fmt: skip
-    (folder / "culprit.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    write_file(folder / "culprit.json", json.dumps(content, indent=1).encode())
     files = ["arrays.npz", "culprit.json"]
     if culprit.function is not None:
         from slipway.ir.function import IRModule
@@ -74,8 +75,8 @@ def write_repro(
 
         plain = Function(culprit.function.params, culprit.function.body)
         text = str(IRModule((("main", plain),)))
-        (folder / "kernel.relay").write_text(text, encoding="utf-8")
-        (folder / "repro.py").write_text(SCRIPT, encoding="utf-8")
+        write_file(folder / "kernel.relay", text.encode())
+        write_file(folder / "repro.py", SCRIPT.encode())
         files += ["kernel.relay", "repro.py"]
         if target is not None:
             files += write_source(IRModule((("main", plain),)), target, folder)
@@ -92,7 +93,7 @@ def write_source(kernel: Any, target: Target | None, folder: Path) -> list[str]:
     spellings = {"c": "c", "ll": "ll", "asm": "s"}
     endings = {f: spellings[f] for f in library.compiled.sources if f in spellings}
     for form, ending in endings.items():
-        (folder / f"kernel.{ending}").write_text(library.get_source(form), encoding="utf-8")
+        write_file(folder / f"kernel.{ending}", library.get_source(form).encode())
     return [f"kernel.{ending}" for ending in endings.values()]
 
 
