@@ -21,12 +21,12 @@ def implied_masks(node: Any) -> dict[str, Any]:
     }
     found = {}
     for name, value in tensors.items():
-        asked = "mask" if len(tensors) == 1 else f"{name}_mask"
+        wanted = "mask" if len(tensors) == 1 else f"{name}_mask"
         masks = _carried(value)
         listed = masks if isinstance(masks, list) else [masks]
-        is_new = asked in names and named.get(asked) is None
+        is_new = wanted in names and named.get(wanted) is None
         if is_new and any(mask is not None for mask in listed):
-            found[asked] = masks
+            found[wanted] = masks
     return found
 
 

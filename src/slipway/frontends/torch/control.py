@@ -69,7 +69,7 @@ def _with_room(sides: list[list[Any]]) -> dict[int, tuple[int, list[Expr]]]:
             continue
         (axis,) = axes
         extents = (one[axis], two[axis])
-        ends = [e.high if isinstance(e, SymbolDim) else e for e in extents]
+        ends: list[Any] = [e.high if isinstance(e, SymbolDim) else e for e in extents]
         if any(end is None or end is ANY for end in ends):
             continue
         for side, value, extent in zip(sides, pair, extents, strict=True):
