@@ -123,6 +123,18 @@ LAYERS = {
     "gru_no_bias": ((5, 3), lambda: layers.GRU(4, use_bias=False)),
     "bidirectional": ((5, 3), lambda: layers.Bidirectional(layers.LSTM(4, return_sequences=True))),
     "bidirectional_sum": ((5, 3), lambda: layers.Bidirectional(layers.GRU(4), merge_mode="sum")),
+    "stacked_cells": ((5, 3), lambda: layers.RNN([layers.LSTMCell(4), layers.GRUCell(3)],
+                                                 return_sequences=True)),
+    "one_cell": ((5, 3), lambda: layers.RNN(layers.SimpleRNNCell(4), go_backwards=True)),
+    "conv_lstm": ((3, *IMAGE), lambda: layers.ConvLSTM2D(5, (3, 2), padding="same",
+                                                         return_sequences=True)),
+    "conv_lstm_strided": ((3, *IMAGE), lambda: layers.ConvLSTM2D(5, 3, strides=2)),
+    "conv_lstm1": ((3, 9, 4), lambda: layers.ConvLSTM1D(5, 3, dilation_rate=2)),
+    "adaptive": (IMAGE, lambda: layers.AdaptiveAveragePooling2D((3, 4))),
+    "adaptive1": ((9, 4), lambda: layers.AdaptiveMaxPooling1D(4)),
+    "center": (IMAGE, lambda: layers.CenterCrop(6, 5)),
+    "resizing": (IMAGE, lambda: layers.Resizing(7, 15)),
+    "resizing_nearest": (IMAGE, lambda: layers.Resizing(5, 13, interpolation="nearest")),
     "each_step": ((3, *IMAGE), lambda: layers.TimeDistributed(layers.Conv2D(5, 3))),
 }  # fmt: skip
 
@@ -187,6 +199,48 @@ def test_dots_states_attention_and_words():
     check(model, inputs=[RNG.integers(0, 11, (2, 5)).astype("int32")])
 
 
+def test_attention_with_masks_and_groups():
+    x, y = keras.Input((5, 8)), keras.Input((7, 8))
+    outputs = [
+        layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True),
+        layers.MultiHeadAttention(2, 4)(
+            x, y, attention_mask=keras.ops.matmul(x, keras.ops.transpose(y, (0, 2, 1))) > 0
+        ),
+        *layers.MultiHeadAttention(2, 3)(x, y, return_attention_scores=True),
+        layers.GroupQueryAttention(6, 4, 2)(x, y),
+        layers.Attention(use_scale=True)([x, y]),
+        layers.Attention(score_mode="concat")([x, y], use_causal_mask=True),
+        layers.AdditiveAttention()([x, y]),
+    ]
+    check(randomized(keras.Model([x, y], outputs)))
+
+
+def test_masked_steps_change_no_state():
+    ids, x = keras.Input((6,)), keras.Input((6, 3))
+    words = layers.Embedding(9, 4, mask_zero=True)(ids)
+    marked = layers.Masking(0.5)(x)
+    outputs = [
+        layers.LSTM(4, return_sequences=True)(words),
+        layers.Bidirectional(layers.GRU(3))(words),
+        layers.GlobalAveragePooling1D()(words),
+        layers.MultiHeadAttention(2, 3)(words, words),
+        layers.RNN([layers.GRUCell(3), layers.LSTMCell(2)])(marked),
+        layers.SimpleRNN(3, go_backwards=True)(marked),
+    ]
+    model = randomized(keras.Model([ids, x], outputs))
+    numbers = RNG.normal(size=(2, 6, 3)).astype("float32")
+    numbers[0, 1:3] = numbers[1, 4:] = 0.5
+    check(model, inputs=[np.float32([[3, 1, 0, 2, 0, 0], [1, 0, 5, 8, 7, 2]]), numbers])
+
+
+def test_a_mask_that_a_layer_does_not_know_is_told():
+    ids = keras.Input((6,))
+    words = layers.Embedding(9, 4, mask_zero=True)(ids)
+    model = keras.Model(ids, layers.Softmax()(words))
+    with pytest.raises(ModelError, match=r"Softmax\): it is given a mask"):
+        relay.frontend.from_keras(model, {ids._keras_history.operation.name: (2, 6)})
+
+
 def test_operations_between_layers():
     x = keras.Input((6, 8), name="x")
     a = keras.ops.exp(x[:, 1:5, ::2]) + keras.ops.square(x)[:, :4, 4:]
@@ -222,9 +276,6 @@ def test_what_is_not_supported_is_told_for_the_whole_model():
     with pytest.raises(ModelError, match=r"(?s)mine \(Own\): there is no converter") as caught:
         relay.frontend.from_keras(model)
     assert "kept" not in str(caught.value)
-    words = keras.Sequential([keras.Input((5,)), layers.Embedding(9, 3, mask_zero=True)])
-    with pytest.raises(ModelError, match="mask_zero is not supported"):
-        relay.frontend.from_keras(words)
 
 
 def test_what_is_no_model_and_shapes_that_do_not_fit():

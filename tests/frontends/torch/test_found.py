@@ -233,6 +233,53 @@ def test_unique_slices(function, dim, shape):
     compare(Slices(function, dim), [(torch.randint(0, n, shape),) for n in (1, 2, 3)])
 
 
+class Distinct(torch.nn.Module):
+    def forward(self, x):
+        return torch.unique((x > 0).long(), dim=0), torch.unique_consecutive(x.round(), dim=1)
+
+
+def test_unique_slices_of_open_sizes():
+    torch.manual_seed(0)
+    dims = ({0: torch.export.Dim("n", min=2, max=9)},)
+    compare(Distinct(), [(torch.randn(n, 3),) for n in (4, 2, 9)], dims)
+
+
+class Unequal(torch.nn.Module):
+    """Branches that give one or three times as many rows, and a result of equal sizes."""
+
+    def forward(self, x, choice):
+        rows, one = torch.cond(
+            choice.sum() > 0,
+            lambda x: (x.clone(), x[0].exp()),
+            lambda x: (torch.cat([x, x * 2, x]), x.sum(0)),
+            (x,),
+        )
+        return rows.softmax(0), one, rows.shape[0] + torch.zeros(1)
+
+
+@pytest.mark.parametrize("dims", [None, ({0: torch.export.Dim("n", min=2, max=5)}, None)])
+def test_branches_of_unequal_sizes(dims):
+    torch.manual_seed(0)
+    signs = [torch.tensor([1.0]), torch.tensor([-1.0])]
+    sizes = (3,) if dims is None else (3, 2, 5)
+    compare(Unequal(), [(torch.randn(n, 4), sign) for n in sizes for sign in signs], dims)
+
+
+class Nested(torch.nn.Module):
+    def forward(self, x):
+        def inner(x):
+            rows = torch.cond(x.amax() > 1, lambda x: x.clone(), lambda x: torch.cat([x, x]), (x,))
+            return rows.sum(0)
+
+        return torch.cond(x.sum() > 0, inner, lambda x: x[0].clone(), (x,))
+
+
+def test_branches_of_unequal_sizes_inside_of_another_are_refused():
+    program = torch.export.export(Nested(), (torch.rand(3, 2),), strict=False)
+    with pytest.raises(ModelError, match="different shapes inside of another one"):
+        relay.frontend.from_pytorch(program)
+
+
 def test_repeats_that_nothing_bounds_are_refused():
     class Unbounded(torch.nn.Module):
         def forward(self, x, times):

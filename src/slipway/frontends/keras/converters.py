@@ -18,8 +18,11 @@ from slipway.relay.types import TensorType
 Converter = Callable[["LayerView"], Any]
 TABLE: ConverterTable[LayerView] = ConverterTable(
     "slipway.frontends.keras.layers",
-    ("activation", "attention", "conv", "merge", "norm", "operation", "pool", "recurrent", "shape"),
-)
+    (
+        "activation", "attention", "conv", "image", "masks", "merge", "norm", "operation", "pool",
+        "recurrent", "recurrent_images", "shape",
+    ),
+)  # fmt: skip
 converter = TABLE.converter
 load_converters = TABLE.load
 
@@ -49,14 +52,14 @@ class LayerView:
         inputs: Sequence[Expr],
         given: Mapping[str, Any],
         weights: LayerWeights,
-        convert: Callable[[Any, Sequence[Expr], str], Any],
+        convert: Callable[..., Any],
         prefix: str = "",
     ) -> None:
         self.layer = layer
         self.inputs = list(inputs)
         self.given = dict(given)
         self.weights = weights
-        self.convert = convert  # f(layer inside of this one, its inputs, prefix of its weights)
+        self.convert = convert  # f(a layer inside, its inputs, prefix of its weights, arguments)
         self.prefix = prefix
 
     def __getitem__(self, position: int) -> Any:

@@ -15,6 +15,7 @@ from slipway.errors import ArgumentTypeError, ArgumentValueError, ModelError, de
 from slipway.frontends.binding import check_input_names
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.keras.converters import LayerView, LayerWeights, load_converters
+from slipway.frontends.keras.masks import implied_masks
 from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 from slipway.relay.dims import is_open
@@ -28,6 +29,12 @@ IDENTITIES = (
     "ActivityRegularization", "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise",
     "Identity", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D",
 )  # fmt: skip
+
+# Layers that know masks, and those whose results without training do not depend on one.
+MASKED = {
+    "AdditiveAttention", "Attention", "BatchNormalization", "Bidirectional", "GRU",
+    "GlobalAveragePooling1D", "LSTM", "MultiHeadAttention", "RNN", "SimpleRNN", "TimeDistributed",
+}  # fmt: skip
 
 
 @defects_named("importing the model")
@@ -120,17 +127,34 @@ class _Importer:
                     values[id(tensor)] = value
         return [values[id(t)] for t in _flat(model.outputs)]
 
-    def node(self, node: Any, values: Mapping[int, Any], prefix: str) -> list[Any] | None:
+    def node(self, node: Any, values: dict[int, Any], prefix: str) -> list[Any] | None:
         """Convert one use of a layer; None where it, or what it reads, cannot be."""
         inputs = [values.get(id(t)) for t in node.arguments.keras_tensors]
         if any(i is None for i in inputs):
             return None  # told for the layer that it comes from
         given = _named(node, values)
+        for name, mask in implied_masks(node).items():
+            given[name] = self.mask(mask, values, prefix)
         try:
             return _listed(self.layer(node.operation, inputs, prefix, given))
         except UnsupportedNode as error:
             self.defects[str(error)] = None
             return None
+
+    def mask(self, mask: Any, values: dict[int, Any], prefix: str) -> Any:
+        """Return a mask, which no layer of the graph may have asked for yet."""
+        if isinstance(mask, list | tuple):
+            return [self.mask(one, values, prefix) for one in mask]
+        if mask is None or id(mask) in values:
+            return None if mask is None else values[id(mask)]
+        history = mask._keras_history
+        node = history.operation._inbound_nodes[history.node_index]
+        for tensor in node.arguments.keras_tensors:
+            self.mask(tensor, values, prefix)
+        tensors = _flat(node.outputs)
+        made = self.node(node, values, prefix) or [None] * len(tensors)
+        values.update((id(t), v) for t, v in zip(tensors, made, strict=True))
+        return values[id(mask)]
 
     def layer(
         self, layer: Any, inputs: Sequence[Any], prefix: str, given: Mapping[str, Any] | None = None
@@ -145,6 +169,8 @@ class _Importer:
         if name in IDENTITIES:
             return inputs[0]
         view = LayerView(layer, inputs, given or {}, self.weights, self.layer, prefix)
+        if view.given.get("mask") is not None and name not in MASKED:
+            raise view.unsupported("it is given a mask")
         converter = self.converters.get(name)
         if converter is None:
             raise view.unsupported("there is no converter for it")

@@ -131,9 +131,11 @@ def unique(node: NodeView) -> Any:
         relay.reshape(found.inverse, inverse),
         _sized(found.repeats, found.count, size),
     ]
-    wanted = (True, node.arg("return_inverse", False), node.arg("return_counts", False))
-    empty = const(np.zeros(0, np.int64))
-    return [one if is_wanted else empty for one, is_wanted in zip(made, wanted, strict=True)]
+    empty = const(np.zeros(0, np.int64))  # what was not asked for
+    return [
+        empty if kind is not None and kind.shape == (0,) else one
+        for one, kind in zip(made, node.outputs, strict=True)
+    ]
 
 
 def repeated(node: NodeView, times: Expr) -> Any:

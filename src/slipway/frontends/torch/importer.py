@@ -144,6 +144,7 @@ class _Importer:
         self.dims = ProgramDims(program.range_constraints)
         self.found: dict[int, Any] = {}  # where masks hold, by the id of the mask
         self.numbers = ReadNumbers(self.dims)
+        self.depth = 0  # of the nested programs around a node
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""
@@ -425,6 +426,9 @@ class _Importer:
         if "slice" in str(node.target):
             shape = given[0].shape
             rooms = [self.dims.most((shape[node.args[1] if len(node.args) > 1 else 0],))]
+        elif "unique" in str(node.target):
+            axis = _bound(node.target._schema, node.args, node.kwargs).get("dim")
+            rooms = rooms if axis is None else [self.dims.most((given[0].shape[axis],))]
         known = [room for room in rooms if room is not None]
         unbounded = any(kind in str(node.target) for kind in ("repeat", "bincount"))
         is_bounded = len(known) == len(rooms) and not unbounded
@@ -456,17 +460,24 @@ class _Importer:
             raise UnsupportedNode("nested programs of this kind are not served")
 
         repeats = kind != "cond"
+        found = node.meta.get("val")
+
+        def tell(index: int, axis: int, most: int) -> Any:
+            """Return the dimension of a result that the branches make of unequal sizes."""
+            return None if self.depth else self.dims.bring(found[index].shape[axis], most)
 
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
             placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
             before = set(self.numbers.tensors)
+            self.depth += 1
             results = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+            self.depth -= 1
             if not repeats:
                 return self.numbers.told(results)
             own = [dim for dim in self.numbers.tensors if dim not in before]
             return self.numbers.told(results, own)
 
-        return convert(region, arguments)
+        return convert(region, [*arguments, tell]) if kind == "cond" else convert(region, arguments)
 
 
 def _plain_name(target: Any) -> str:

@@ -66,10 +66,11 @@ def _tensors(value: Any, values: Mapping[Any, Any]) -> Any:
         return {key: _tensors(v, values) for key, v in value.items()}
     if not hasattr(value, "users"):
         return value
-    known = values[value]
+    known: Any = values[value]
     if isinstance(known, Complex):
-        array = known.real.array + 1j * known.imag.array
-        array = array.astype("complex64" if known.real.array.dtype == np.float32 else "complex128")
+        real, imag = (part.array for part in (known.real, known.imag) if isinstance(part, Constant))
+        array = real + 1j * imag
+        array = array.astype("complex64" if real.dtype == np.float32 else "complex128")
     else:
         array = known.array
     return torch.tensor(array).to(value.meta["val"].dtype)

@@ -72,9 +72,9 @@ def biased(view: LayerView, x: Any, attribute: str = "bias") -> Any:
     return relay.nn.bias_add(x, view.weight(attribute, bias), axis=axis)
 
 
-def _conv(view: LayerView, x: Any, name: str, kernel: np.ndarray[Any, Any], groups: int,
+def conv_of(view: LayerView, x: Any, name: str, kernel: np.ndarray[Any, Any], groups: int,
           window: tuple[list[int], ...]) -> Any:  # fmt: skip
-    """Convolve with a kernel (O, I, spatial...); `window` is what `_window` gives."""
+    """Convolve with a kernel (O, I, spatial...); `window` is what `window_of` gives."""
     rank = kernel.ndim - 2
     strides, dilation, padding = window
     return CONV[rank](
@@ -91,7 +91,7 @@ def _conv(view: LayerView, x: Any, name: str, kernel: np.ndarray[Any, Any], grou
     )
 
 
-def _first(kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def first_channels(kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Keras' (spatial..., I, O) as (O, I, spatial...)."""
     rank = kernel.ndim - 2
     return kernel.transpose(rank + 1, rank, *range(rank))
@@ -104,7 +104,7 @@ def _depthwise(kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return moved.reshape(-1, 1, *kernel.shape[:rank])
 
 
-def _window(view: LayerView, x: Any, sizes: Sequence[int]) -> tuple[list[int], ...]:
+def window_of(view: LayerView, x: Any, sizes: Sequence[int]) -> tuple[list[int], ...]:
     """Return the strides, the dilation and the padding of a layer."""
     rank = len(sizes)
     strides = per_axis(view.option("strides"), rank)
@@ -115,9 +115,9 @@ def _window(view: LayerView, x: Any, sizes: Sequence[int]) -> tuple[list[int], .
 
 @converter("Conv1D", "Conv2D", "Conv3D")
 def _plain(view: LayerView) -> Any:
-    kernel = _first(view.need("kernel"))
-    window = _window(view, view.data, kernel.shape[2:])
-    made = _conv(view, view.data, "kernel", kernel, int(view.option("groups", 1)), window)
+    kernel = first_channels(view.need("kernel"))
+    window = window_of(view, view.data, kernel.shape[2:])
+    made = conv_of(view, view.data, "kernel", kernel, int(view.option("groups", 1)), window)
     return activated(view, biased(view, made))
 
 
@@ -125,20 +125,20 @@ def _plain(view: LayerView) -> Any:
 def _each_channel(view: LayerView) -> Any:
     own = view.need("kernel")
     kernel = _depthwise(own)
-    window = _window(view, view.data, kernel.shape[2:])
-    made = _conv(view, view.data, "kernel", kernel, own.shape[-2], window)
+    window = window_of(view, view.data, kernel.shape[2:])
+    made = conv_of(view, view.data, "kernel", kernel, own.shape[-2], window)
     return activated(view, biased(view, made))
 
 
 @converter("SeparableConv1D", "SeparableConv2D")
 def _separable(view: LayerView) -> Any:
     """Each channel for itself, then all of a point."""
-    own, point = view.need("depthwise_kernel"), _first(view.need("pointwise_kernel"))
+    own, point = view.need("depthwise_kernel"), first_channels(view.need("pointwise_kernel"))
     kernel, rank = _depthwise(own), own.ndim - 2
-    window = _window(view, view.data, kernel.shape[2:])
-    deep = _conv(view, view.data, "depthwise_kernel", kernel, own.shape[-2], window)
+    window = window_of(view, view.data, kernel.shape[2:])
+    deep = conv_of(view, view.data, "depthwise_kernel", kernel, own.shape[-2], window)
     ones = [1] * rank
-    made = _conv(view, deep, "pointwise_kernel", point, 1, (ones, ones, [0, 0] * rank))
+    made = conv_of(view, deep, "pointwise_kernel", point, 1, (ones, ones, [0, 0] * rank))
     return activated(view, biased(view, made))
 
 

@@ -33,5 +33,10 @@ def _windows(view: LayerView) -> Any:
 def _whole(view: LayerView) -> Any:
     rank = rank_of(view)
     axes = list(range(1, rank + 1) if view.channels_last else range(2, rank + 2))
+    mask = view.given.get("mask")
+    if mask is not None:  # of GlobalAveragePooling1D: the mean of the steps that count
+        weights = relay.expand_dims(relay.cast(mask, view.data.tensor_type.dtype), -1)
+        total = relay.sum(relay.multiply(view.data, weights), axes, view.option("keepdims", False))
+        return relay.divide(total, relay.sum(weights, axes, view.option("keepdims", False)))
     reduce = relay.max if "Max" in type(view.layer).__name__ else relay.mean
     return reduce(view.data, axis=axes, keepdims=bool(view.option("keepdims", False)))

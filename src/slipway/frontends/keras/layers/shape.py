@@ -87,8 +87,6 @@ def _upsampling(view: LayerView) -> Any:
 
 @converter("Embedding")
 def _embedding(view: LayerView) -> Any:
-    if view.option("mask_zero", False):
-        raise view.unsupported("its mask_zero is not supported: layers behind it would skip steps")
     table = view.weight("embeddings", view.need("embeddings"))
     indices = view.data
     if indices.tensor_type.dtype not in ("int32", "int64"):

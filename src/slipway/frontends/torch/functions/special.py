@@ -68,8 +68,8 @@ def erfc(node: NodeView) -> Any:
 def erfcx(node: NodeView) -> Any:
     """exp(x * x) (1 - erf(x))."""
     x = cast(node.input(), node.out.dtype)
-    near = relay.minimum(x, like(2, x))
-    grown = relay.multiply(_exp_of_square(near, 1), complement_of_erf(near))
+    inner = relay.minimum(x, like(2, x))
+    grown = relay.multiply(_exp_of_square(inner, 1), complement_of_erf(inner))
     return relay.where(_below(x, 2), grown, _scaled_tail(relay.maximum(x, like(2, x))))
 
 
@@ -158,8 +158,8 @@ def digamma(node: NodeView) -> Any:
     found = relay.subtract(found, relay.divide(_series(high, STIRLING_SLOPE), square))
     found = relay.subtract(found, inverses)
     found = relay.where(relay.isinf(x), x, found)
-    turn = relay.tan(relay.multiply(_beside_integer(given), like(math.pi, x)))
-    reflected = relay.subtract(found, relay.divide(like(math.pi, x), turn))
+    tangent = relay.tan(relay.multiply(_beside_integer(given), like(math.pi, x)))
+    reflected = relay.subtract(found, relay.divide(like(math.pi, x), tangent))
     whole = relay.equal(relay.round(given), given)
     poles = relay.where(
         relay.equal(given, like(0, given)), relay.divide(like(-1, given), given), like(np.nan, x)
@@ -169,7 +169,7 @@ def digamma(node: NodeView) -> Any:
 
 @converter("gcd")
 def gcd(node: NodeView) -> Any:
-    """The greatest common divisor: Euclid's remainders, as often as the widest numbers need."""
+    """The largest common divisor: Euclid's remainders, as often as the widest numbers need."""
     dtype = node.out.dtype
     a, b = node.pair(dtype)
     if dtype in ("int64", "uint64"):

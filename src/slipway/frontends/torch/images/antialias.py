@@ -101,7 +101,7 @@ def _cubic(distance: Any) -> Any:
             made = relay.add(relay.multiply(made, distance), like(coefficient, distance))
         return made
 
-    near = polynomial(SLOPE + 2, -(SLOPE + 3), 0, 1)
-    far = polynomial(SLOPE, -5 * SLOPE, 8 * SLOPE, -4 * SLOPE)
-    far = relay.where(relay.less(distance, like(2, distance)), far, like(0, far))
-    return relay.where(relay.less(distance, like(1, distance)), near, far)
+    inner = polynomial(SLOPE + 2, -(SLOPE + 3), 0, 1)
+    outer = polynomial(SLOPE, -5 * SLOPE, 8 * SLOPE, -4 * SLOPE)
+    outer = relay.where(relay.less(distance, like(2, distance)), outer, like(0, outer))
+    return relay.where(relay.less(distance, like(1, distance)), inner, outer)

@@ -34,15 +34,15 @@ def span(begin: int, end: int, step: int, extent: int) -> Span:
         """Return a place that counts from the start, and lies on the axis or just outside."""
         if not is_open(position) and not -_BEYOND < position < _BEYOND:
             return last if position > 0 else _expr(lowest)
-        place = _expr(position)
-        if an.can_prove(ops.greater_equal(place, 0)):
-            return _smaller(an, place, last)
-        if an.can_prove(ops.less(place, 0)):
-            return _larger(an, ops.add(size, place), _expr(lowest))
+        offset = _expr(position)
+        if an.can_prove(ops.greater_equal(offset, 0)):
+            return _smaller(an, offset, last)
+        if an.can_prove(ops.less(offset, 0)):
+            return _larger(an, ops.add(size, offset), _expr(lowest))
         # 1 where it is negative, and counts from the end
-        behind = ops.minimum(ops.maximum(ops.sub(0, place), 0), 1)
-        place = ops.add(place, ops.mul(size, behind))
-        return _smaller(an, _larger(an, place, _expr(lowest)), last)
+        later = ops.minimum(ops.maximum(ops.sub(0, offset), 0), 1)
+        offset = ops.add(offset, ops.mul(size, later))
+        return _smaller(an, _larger(an, offset, _expr(lowest)), last)
 
     first, after = inside(begin), inside(end)
     reach = ops.sub(after, first) if step > 0 else ops.sub(first, after)
