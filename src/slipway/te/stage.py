@@ -18,7 +18,7 @@ from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Var
 from slipway.ir.stmt import ForKind
 from slipway.ir.text.serialize import save_json
 from slipway.ir.visit import walk
-from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
+from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split
 
 if TYPE_CHECKING:
@@ -356,14 +356,20 @@ class Stage:
         self._log("bind", ivar, thread_ivar.thread_tag)
 
     def env_threads(self, threads: Any) -> None:
-        """Run this scan stage inside the given threads, launched around its loop."""
+        """Run this scan stage inside the given threads, launched around its loop.
+
+        The statements of an extern stage are run by one thread of them.
+        """
         items = tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
-        if not isinstance(self.op, ScanOp):
+        if not isinstance(self.op, ScanOp | ExternOp):
             raise ScheduleError(
-                f"env_threads applies to a scan, and stage {self.name!r} is a "
+                f"env_threads applies to a scan or an extern stage, and stage {self.name!r} is a "
                 f"{type(self.op).__name__}: bind the axes of this stage instead"
             )
         self.env_thread_vars = items
+        if isinstance(self.op, ExternOp):
+            self._log("env_threads", *(t.thread_tag for t in items))
+            return
         self.leaf_iter_vars[:0] = items
         for axis in items:
             self._add_axis(axis)
