@@ -5,7 +5,7 @@ import pytest
 from slipway import autotvm, te, tir
 from slipway.autotvm.task.space import OtherOptionEntity
 from slipway.autotvm.task.task import compute_flop
-from slipway.errors import TuningError
+from slipway.errors import TargetError, TuningError
 
 
 @autotvm.template("test/fallback")
@@ -81,4 +81,5 @@ def test_records_that_others_have_made(tmp_path):
     empty.write_text("")
     with autotvm.tophub.context("llvm", extra_files=[empty]) as found:
         assert found.query("llvm", ("no_such_template", 1)) is None
-    assert not autotvm.tophub.check_backend("somewhere", "cuda")
+    with pytest.raises(TargetError, match="unknown target kind"):
+        autotvm.tophub.context("cudaa")

@@ -82,3 +82,26 @@ def test_numbers_stand_on_the_left_of_shifts_too():
     tvm.testing.run_threads(powers, None, [out], "cuda")
     i = np.arange(8)
     np.testing.assert_array_equal(out, (1 << i) + (256 >> i) + (5 ^ i))
+
+
+def test_vectors_are_stored_at_ranges():
+    @T.prim_func
+    def filled(c: T.Buffer((4, 8), "int32")):
+        for i in T.thread_binding(4, thread="threadIdx.x"):
+            for j in range(2):
+                c[i, j * 4 : j * 4 + 4] = T.broadcast(i * 10 + j, 4)
+
+    out = np.zeros((4, 8), "int32")
+    tvm.testing.run_threads(filled, None, [out], "cuda")
+    np.testing.assert_array_equal(out, np.arange(4)[:, None] * 10 + np.arange(8) // 4)
+
+
+@pytest.mark.parametrize(("index", "words"), [(":4", "begin : end"), ("0:n", "no known number")])
+def test_a_range_whose_length_is_not_known_is_told(index, words):
+    text = f"""
+@T.prim_func
+def wrong(c: T.Buffer((8,), "int32"), n: T.int32):
+    c[{index}] = T.broadcast(1, 4)
+"""
+    with pytest.raises(ModelError, match=words):
+        tvm.script.from_source(text)

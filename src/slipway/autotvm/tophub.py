@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway.autotvm.task import ApplyHistoryBest
-from slipway.classic.placeholders import TUNING, placeholder_of
+from slipway.placeholders import TUNING, placeholder_of
+from slipway.target import Target
 
 
 def context(target: Any, extra_files: Sequence[str | Path] | None = None) -> ApplyHistoryBest:
@@ -16,14 +17,8 @@ def context(target: Any, extra_files: Sequence[str | Path] | None = None) -> App
     Classic TVM adds what it downloads for `target`; without records schedules are chosen from the
     target's description.
     """
-    del target
+    Target(target)  # an unknown one is told here
     return ApplyHistoryBest(list(extra_files) if extra_files else None)
-
-
-def check_backend(tophub_location: Any, backend: str) -> bool:
-    """Return whether records for a kind of target were fetched: never."""
-    del tophub_location, backend
-    return False
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from slipway.arith.analyzer import Analyzer
 from slipway.errors import ModelError, SlipwayError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -351,8 +352,8 @@ class _Reader:
         buffer: Any = self.value(target.value)
         if not isinstance(buffer, Buffer | Part):
             raise self.error(target, f"{ast.unparse(target.value)} is no buffer")
-        picked = self.value(target.slice)
-        indices = tuple(map(ops.as_expr, picked if isinstance(picked, tuple) else (picked,)))
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        indices = tuple(self._index(part) for part in parts)
         if isinstance(buffer, Part):
             indices = buffer.indices_of(indices)
             buffer = buffer.buffer
@@ -368,6 +369,19 @@ class _Reader:
         if given.lanes == 1:
             given = ops.cast(given, buffer.dtype)
         return S.BufferStore(buffer, given, indices)
+
+    def _index(self, node: ast.expr) -> PrimExpr:
+        """Return an index of a store; ``B[4 : 8]`` stores a vector."""
+        if not isinstance(node, ast.Slice):
+            return ops.as_expr(self.value(node))
+        if node.lower is None or node.upper is None or node.step is not None:
+            text = ast.unparse(node)
+            raise self.error(node, f"a vector is stored at B[begin : end], not at B[{text}]")
+        first, end = (self.expression(part) for part in (node.lower, node.upper))
+        lanes = ops.as_int(Analyzer().simplify(ops.sub(end, first)))
+        if lanes is None or lanes < 1:
+            raise self.error(node, f"B[{ast.unparse(node)}] has no known number of elements")
+        return first if lanes == 1 else tir.ramp(first, 1, lanes)
 
     def _said(self, node: ast.Expr, found: Any) -> S.Stmt:
         if isinstance(found, S.Stmt):

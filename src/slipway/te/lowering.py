@@ -7,10 +7,11 @@ from typing import Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import ScheduleError
+from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.depth import DEEPEST, levels
-from slipway.ir.expr import IterVar, Var
+from slipway.ir.expr import IterVar, Range, Var
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import nesting, substitute
 from slipway.te.compute_nest import ComputeNest
@@ -200,7 +201,7 @@ class Lowering:
                 return tensorized_stage(self, stage)
             return ComputeNest(self, stage).statement()
         if isinstance(stage.op, ExternOp):
-            return self._extern(stage.op)
+            return in_one_thread(self._extern(stage.op), stage.env_thread_vars)
         return scan_statement(self, stage)
 
     def _extern(self, op: ExternOp) -> S.Stmt:
@@ -221,3 +222,12 @@ class Lowering:
                 if isinstance(dim, Var):
                     mapping[dim] = extent
         return substitute(op.body, mapping)  # type: ignore[no-any-return]
+
+
+def in_one_thread(body: S.Stmt, axes: Iterable[IterVar]) -> S.Stmt:
+    """Return statements that one thread along each of `axes` runs."""
+    for axis in axes:
+        var = Var(axis.var.name, "int32")
+        one = IterVar(Range.of(1), var, "thread", axis.thread_tag)
+        body = S.For(var, ops.const(0), ops.const(1), S.ForKind.THREAD, body, one)
+    return body

@@ -18,7 +18,7 @@ from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Var
 from slipway.ir.stmt import ForKind
 from slipway.ir.text.serialize import save_json
 from slipway.ir.visit import walk
-from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
+from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split
 
 if TYPE_CHECKING:
@@ -356,17 +356,17 @@ class Stage:
         self._log("bind", ivar, thread_ivar.thread_tag)
 
     def env_threads(self, threads: Any) -> None:
-        """Run this scan stage inside the given threads, launched around its loop."""
+        """Run this scan inside the given threads, or an extern stage in one of them."""
         items = tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
-        if not isinstance(self.op, ScanOp):
+        if not isinstance(self.op, ScanOp | ExternOp):
             raise ScheduleError(
-                f"env_threads applies to a scan, and stage {self.name!r} is a "
-                f"{type(self.op).__name__}: bind the axes of this stage instead"
+                f"env_threads is of scans and extern stages: bind the axes of stage {self.name!r}"
             )
         self.env_thread_vars = items
-        self.leaf_iter_vars[:0] = items
-        for axis in items:
-            self._add_axis(axis)
+        if isinstance(self.op, ScanOp):
+            self.leaf_iter_vars[:0] = items
+            for axis in items:
+                self._add_axis(axis)
         self._log("env_threads", *(t.thread_tag for t in items))
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.ir import stmt as S
 from slipway.ir.ops import as_int, equal
 from slipway.te.declare import thread_axis
-from slipway.te.operation import ComputeOp
+from slipway.te.operation import ComputeOp, ExternOp
 from slipway.te.schedule import Schedule, create_schedule, kept_in_memory
 from slipway.te.tensor import Tensor
 from slipway.topi.by_processor import shared
@@ -29,6 +30,8 @@ def schedule_injective(outs: Any) -> Schedule:
     schedule = create_schedule([t.op if isinstance(t, Tensor) else t for t in tensors])
     kept = kept_in_memory(schedule)
     for stage in reversed(schedule.stages):
+        if isinstance(stage.op, ExternOp) and not _has_threads(stage.op):  # sorting, for example
+            stage.env_threads(thread_axis("threadIdx.x"))
         if not isinstance(stage.op, ComputeOp):
             continue
         if stage.is_output or stage.op in kept or not is_injective(stage.op):
@@ -36,6 +39,15 @@ def schedule_injective(outs: Any) -> Schedule:
         else:
             stage.compute_inline()
     return schedule
+
+
+def _has_threads(op: ExternOp) -> bool:
+    """Return whether the statements of an operation name threads themselves."""
+    return any(
+        (isinstance(n, S.For) and n.kind == S.ForKind.THREAD)
+        or (isinstance(n, S.AttrStmt) and n.key in S.CLASSIC_THREADS)
+        for n in S.statements(op.body)
+    )
 
 
 def _in_threads(schedule: Schedule, op: ComputeOp) -> None:

@@ -74,6 +74,31 @@ def run_model(simulator, body, target, device, instruction, language, **inputs):
     return module.get_output(0).numpy()
 
 
+def on_processor(body, **inputs):
+    """Return what `body` computes on this processor."""
+    module = graph_executor.GraphModule(model(body, Target("llvm"))["default"](tvm.cpu(0)))
+    module.run(**inputs)
+    return module.get_output(0).numpy()
+
+
+def strided_groups(x, w, layout, kernel, dtype=None):
+    """Return a convolution of odd sizes: two groups, strides that differ, padding."""
+    return relay.nn.conv2d(
+        var("x", *x.shape, dtype=dtype or str(x.dtype)),
+        var("w", *w.shape, dtype=dtype or str(w.dtype)),
+        padding=(1, 1), strides=(2, 1), groups=2, channels=64, kernel_size=(3, 3),
+        data_layout=layout, kernel_layout=kernel,
+    )  # fmt: skip
+
+
+def in_layout(layout, x, w, wanted):
+    """Return images and weights (NCHW, OIHW) and a result in a layout, and that of the weights."""
+    if layout == "NCHW":
+        return x, w, wanted, "OIHW"
+    x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
+    return x, w, wanted.transpose(0, 2, 3, 1), "HWIO"
+
+
 def entered(simulators, name):
     """Let a simulated device stand for its driver; a fixture is to `leave` it."""
     found = simulators(name)

@@ -5,7 +5,17 @@ import re
 import numpy as np
 import pytest
 import run_kernels
-from run_kernels import array, close, entered, model, run_model, var
+from run_kernels import (
+    array,
+    close,
+    entered,
+    in_layout,
+    model,
+    on_processor,
+    run_model,
+    strided_groups,
+    var,
+)
 
 import slipway as tvm
 from slipway import relay, te
@@ -13,7 +23,6 @@ from slipway.backends.gpu.banks import passes
 from slipway.backends.gpu.schedules import matrix
 from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
 from slipway.backends.gpu.schedules.warp_product import warp_intrinsic
-from slipway.contrib import graph_executor
 from slipway.errors import CodegenError
 from slipway.ir.instructions.simdgroup_products import SIMDGROUP_PRODUCTS
 from slipway.target import Target
@@ -71,23 +80,9 @@ def test_threads_with_several_sums_and_what_follows(apple, monkeypatch, knobs):
 def test_convolutions(apple, layout):
     rng = np.random.default_rng(3)
     x, w = array(rng, (2, 64, 9, 8), "float32"), array(rng, (64, 32, 3, 3), "float32")
-    kernel = {"NCHW": "OIHW", "NHWC": "HWIO"}[layout]
-
-    def call(x, w, layout, kernel):
-        return relay.nn.conv2d(
-            var("x", *x.shape, dtype="float32"), var("w", *w.shape, dtype="float32"),
-            padding=(1, 1), strides=(2, 1), groups=2, channels=64, kernel_size=(3, 3),
-            data_layout=layout, kernel_layout=kernel,
-        )  # fmt: skip
-
-    plain = built(call(x, w, "NCHW", "OIHW"), Target("llvm"))
-    module = graph_executor.GraphModule(plain["default"](tvm.cpu(0)))
-    module.run(x=x, w=w)
-    wanted = module.get_output(0).numpy()
-    if layout == "NHWC":
-        x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
-        wanted = wanted.transpose(0, 2, 3, 1)
-    close(run(apple, call(x, w, layout, kernel), x=x, w=w), wanted)
+    wanted = on_processor(strided_groups(x, w, "NCHW", "OIHW"), x=x, w=w)
+    x, w, wanted, kernel = in_layout(layout, x, w, wanted)
+    close(run(apple, strided_groups(x, w, layout, kernel), x=x, w=w), wanted)
 
 
 def test_only_where_the_description_says_so():

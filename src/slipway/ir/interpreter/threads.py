@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ExecutionError
+from slipway.errors import ExecutionError, LoweringError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.depth import room_for
@@ -158,6 +158,10 @@ class ThreadMachine(Machine):
     def allocate(self, buffer: Buffer) -> None:
         """Give a temporary memory: a thread's own, its block's, or the device's."""
         key = id(buffer.data)
+        if buffer.scope.startswith("global.texture"):
+            raise LoweringError(
+                f"{self.name}: the interpreter has no model of images, and {buffer.name!r} is one"
+            )
         if self.thread is None:
             super().allocate(buffer)
         elif not buffer.scope.startswith("shared"):

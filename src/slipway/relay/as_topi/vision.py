@@ -105,8 +105,8 @@ def multibox_detection(
 
 
 def roi_align_nchw(
-    data: Tensor, rois: Tensor, pooled_size: Extents, spatial_scale: float, mode: str,
-    sample_ratio: int = -1,
+    data: Tensor, rois: Tensor, pooled_size: Extents, spatial_scale: float,
+    mode: str | int, sample_ratio: int = -1,
 ) -> Any:  # fmt: skip
     """Pool regions of images, sampled between pixels."""
     return over_tensors(regions.roi_align)(
@@ -115,8 +115,8 @@ def roi_align_nchw(
 
 
 def roi_align_nhwc(
-    data: Tensor, rois: Tensor, pooled_size: Extents, spatial_scale: float, mode: str,
-    sample_ratio: int = -1,
+    data: Tensor, rois: Tensor, pooled_size: Extents, spatial_scale: float,
+    mode: str | int, sample_ratio: int = -1,
 ) -> Any:  # fmt: skip
     """Pool regions of images with the channels last."""
     return over_tensors(regions.roi_align)(
@@ -124,7 +124,9 @@ def roi_align_nhwc(
     )
 
 
-def _mode(mode: str | bytes) -> str:
+def _mode(mode: str | bytes | int) -> str:
+    if isinstance(mode, int):  # as classic TVM counts them
+        return ("avg", "max")[mode]
     return mode.decode() if isinstance(mode, bytes) else mode
 
 

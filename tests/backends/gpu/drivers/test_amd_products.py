@@ -4,13 +4,22 @@ import re
 
 import numpy as np
 import pytest
-from run_kernels import array, close, entered, model, run_model, var
+from run_kernels import (
+    array,
+    close,
+    entered,
+    in_layout,
+    model,
+    on_processor,
+    run_model,
+    strided_groups,
+    var,
+)
 
 import slipway as tvm
 from slipway import relay
 from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
 from slipway.backends.gpu.schedules.warp_product import product_of_target
-from slipway.contrib import graph_executor
 from slipway.ir.instructions.amd_products import AMD_PRODUCTS
 from slipway.target import Target
 
@@ -75,24 +84,15 @@ def test_a_convolution_with_what_follows(amd, layout, cpu):
     x, w = array(rng, (2, 64, 9, 7), "float16"), array(rng, (64, 32, 3, 3), "float16")
     b = array(rng, (64,), "float16")
 
-    def call(x, w, b, layout, kernel):
-        made = relay.nn.conv2d(
-            x, w, padding=(1, 1), strides=(2, 1), groups=2, channels=64, kernel_size=(3, 3),
-            data_layout=layout, kernel_layout=kernel,
-        )  # fmt: skip
-        return relay.nn.relu(relay.nn.bias_add(made, b, axis=layout.index("C")))
+    def call(x, w, b, layout, kernel, dtype):
+        made = strided_groups(x, w, layout, kernel, dtype)
+        bias = var("b", *b.shape, dtype=dtype)
+        return relay.nn.relu(relay.nn.bias_add(made, bias, axis=layout.index("C")))
 
-    def given(dtype, *arrays):
-        return [var(n, *a.shape, dtype=dtype) for n, a in zip("xwb", arrays, strict=True)]
-
-    plain = call(*given("float32", x, w, b), "NCHW", "OIHW")
-    module = graph_executor.GraphModule(built(plain, Target("llvm"))["default"](tvm.cpu(0)))
-    module.run(**{n: a.astype("float32") for n, a in zip("xwb", (x, w, b), strict=True)})
-    wanted, kernel = module.get_output(0).numpy(), "OIHW"
-    if layout == "NHWC":
-        x, w, kernel = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(), "HWIO"
-        wanted = wanted.transpose(0, 2, 3, 1)
-    body = call(*given("float16", x, w, b), layout, kernel)
+    wide = {name: a.astype("float32") for name, a in (("x", x), ("w", w), ("b", b))}
+    wanted = on_processor(call(x, w, b, "NCHW", "OIHW", "float32"), **wide)
+    x, w, wanted, kernel = in_layout(layout, x, w, wanted)
+    body = call(x, w, b, layout, kernel, "float16")
     found = run(amd, body, TARGETS[cpu], x=x, w=w, b=b)
     assert len(amd.launched) == 1
     np.testing.assert_allclose(found.astype("float32"), wanted, rtol=2e-3, atol=5e-2)
