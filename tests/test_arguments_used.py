@@ -16,8 +16,6 @@ PACKAGE = Path(__file__).parent.parent / "src" / "slipway"
 ALLOWED = {
     # Classic's signatures, which a program's strategies call: each reads what it needs.
     ("relay/op/strategy/generic.py", "*", "attrs target"): "of implementations",
-    ("autotvm/tophub.py", "context", "target"): "what classic TVM downloads records for",
-    ("autotvm/tophub.py", "check_backend", "tophub_location backend"): "as classic's",
     # What libraries that take no part were told.
     ("compiler/accelerators/libraries.py", "partition_for_*",
      "mod_name opts disabled_ops alter_layout prune_subgraphs"): "classic's options",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.autotvm.task import ApplyHistoryBest
-from slipway.placeholders import TUNING, placeholder_of
+from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.target import Target
 
 
