@@ -54,7 +54,6 @@ ALLOWED = {
     ("frontends/tensorflow/importer.py", "from_tensorflow", "convert_config"): "layouts of dense",
     ("ir/buffer.py", "Buffer.access_ptr", "content_lanes extent"): "what is called knows both",
     ("script/tir.py", "tvm_access_ptr", "ptype extent"): "what is called knows both",
-    ("script/tir.py", "tvm_storage_sync", "dtype"): "a call for its effect has no type",
     ("testing/compare.py", "check_numerical_grads", "function_value"): "steps go to both sides",
     ("transform/loop/analysis.py", "calculate_constant_bytes", "func constant_byte_alignment"):
         "constants are arguments here",
