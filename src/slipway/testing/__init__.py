@@ -21,6 +21,7 @@ _HOMES = {
                 "requires_x86 skip_if_32bit skip_if_wheel_test slow uses_gpu"
             ),
             "slipway.testing.threads": "run_threads",
+            "slipway.testing.spans": "disable_span_filling enable_span_filling",
             "slipway.testing.processes": "echo identity_after install_request_hook terminate_self",
         }
     ),

@@ -55,6 +55,8 @@ from slipway.testing.processes import echo as echo
 from slipway.testing.processes import identity_after as identity_after
 from slipway.testing.processes import install_request_hook as install_request_hook
 from slipway.testing.processes import terminate_self as terminate_self
+from slipway.testing.spans import disable_span_filling as disable_span_filling
+from slipway.testing.spans import enable_span_filling as enable_span_filling
 from slipway.testing.threads import run_threads as run_threads
 
 __all__ = [
@@ -63,7 +65,9 @@ __all__ = [
     "assert_prim_expr_equal",
     "check_numerical_grads",
     "device_enabled",
+    "disable_span_filling",
     "echo",
+    "enable_span_filling",
     "enabled_targets",
     "exclude_targets",
     "fixture",

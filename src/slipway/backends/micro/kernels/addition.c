@@ -95,9 +95,10 @@ static SLW_SHARED void slw_add_int8(const struct slw_addition *layer, const int8
 }
 #endif
 
-/* The product of two quantised tensors, as TFLite's reference kernels compute it; the second may be one value a channel
- * (`rows` of `channels` elements read the same ones), as the gates of squeeze-excite are.  The shift of
- * the scale is to the right, which whoever chose this kernel has checked.
+/* The product of two quantised tensors, as TFLite's reference kernels compute it; the second may be
+ * one value a channel (`rows` of `channels` elements read the same ones), as the gates of
+ * squeeze-excite are.  The shift of the scale is to the right, which whoever chose this kernel has
+ * checked.
  */
 struct slw_product {
   struct slw_scaling out;
