@@ -12,7 +12,7 @@ bounds (`relay.Any()`) is compiled by "vm" for each size that it meets; one with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,8 @@ class RelayExecutor:
     ) -> Callable[..., Any]:
         """Return a function of the inputs, in order or by name.
 
-        Its result is an NDArray, or an ADT (a tuple) of them, and of such, for a tuple.  `expr`
+        Its result is an NDArray; for a tuple, as in classic TVM, a list of results ("graph" and
+        "aot") or an ADT of them ("vm" and "debug").  `expr`
         replaces the module's main; `binds` gives variables values beforehand.  An expression that
         is no function, and has no inputs, is run at once, and its value returned.
         """
@@ -197,7 +198,11 @@ class RelayExecutor:
                 module.set_input(name, value)
             module.run()
             numbers = iter(range(module.get_num_outputs()))
-            return _as_typed(_result_type(main), lambda: array(module.get_output(next(numbers))))
+            type_, nest = (
+                _result_type(main),
+                list if self.kind in ("graph", "aot") else tuple_object,
+            )
+            return _as_typed(type_, lambda: array(module.get_output(next(numbers))), nest)
 
         return run
 
@@ -256,10 +261,12 @@ def _plain(value: Any) -> Any:
     return value.array if isinstance(value, Constant) else value
 
 
-def _as_typed(type_: Type, take: Callable[[], Any]) -> Any:
-    """Return the next outputs as the model's type nests them."""
+def _as_typed(
+    type_: Type, take: Callable[[], Any], nest: Callable[[Iterable[Any]], Any] = tuple_object
+) -> Any:
+    """Return the next outputs as the model's type nests them, each tuple by `nest`."""
     if isinstance(type_, TupleType):
-        return tuple_object(_as_typed(field, take) for field in type_.fields)
+        return nest(_as_typed(field, take, nest) for field in type_.fields)
     return take()
 
 

@@ -17,7 +17,7 @@ def run(build, values, kind):
     body = build(*params)
     body = body.astuple() if hasattr(body, "astuple") else body
     made = relay.create_executor(kind, mod=relay.Function(params, body)).evaluate()(*values)
-    return [one.numpy() for one in made] if isinstance(made, tuple) else made.numpy()
+    return [one.numpy() for one in made] if isinstance(made, tuple | list) else made.numpy()
 
 
 @pytest.mark.parametrize("kind", ["debug", "vm"])
