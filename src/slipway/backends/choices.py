@@ -70,6 +70,7 @@ PREFIXED: Mapping[str, KnownKnobs] = {
             "joining",
             "loops",
             "mve",
+            "product",
             "scalar",
         ),
         (),

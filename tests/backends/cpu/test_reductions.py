@@ -205,3 +205,16 @@ def test_long_sums_of_one_row_are_exact(target, depth, units, kept):
 )
 def test_parts_of_a_sum(depth, part):
     assert part_of(depth) == part
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((1, 1, 7), 2), ((1, 7, 1), 1), ((7, 1, 1), 0), ((1, 1, 1), 1), ((1, 4, 1, 3, 1), (1, 3))],
+)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_results_of_one_element_are_scheduled(shape, axis, keepdims):
+    x = relay.var("x", shape=shape)
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.sum(x, axis, keepdims)))
+    given = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    found = relay.create_executor("graph", mod, tvm.cpu(), "llvm").evaluate()(given).numpy()
+    np.testing.assert_allclose(found, given.sum(axis, keepdims=keepdims), rtol=1e-5, atol=1e-6)

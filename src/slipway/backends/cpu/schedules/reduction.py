@@ -90,8 +90,9 @@ def schedule_reduction_stage(
     total = max(total * carried, reading_of(schedule, tensor, target).copied(total))
     lanes = vector_lanes(target, tensor.dtype) if knobs.group else 1
     row = row_axes(tensor.op)
-    while not row and len(loops) > 1 and loops[-1].extent == 1:
-        loops.insert(0, loops.pop())  # what lies along memory is before it
+    if not row and any(loop.extent != 1 for loop in loops):
+        while loops[-1].extent == 1:
+            loops.insert(0, loops.pop())  # what lies along memory is before it
     if not row and loops and loops[-1].extent > 1:
         inner = loops.pop()
         wide = lanes * knobs.sums
