@@ -94,12 +94,12 @@ class Weighed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.turned = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))
+        self.orthogonal = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))
         self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(5, 4))
 
     def forward(self, x):
         window = torch.kaiser_window(4, True, 6.0) + torch.special.i1(torch.ones(4))
-        return self.normed(self.turned(x)) * window
+        return self.normed(self.orthogonal(x)) * window
 
 
 def test_what_depends_on_weights_alone_is_computed_by_torch():

@@ -11,7 +11,7 @@ from slipway.target import Target
 
 
 @T.prim_func
-def turned(a: T.Buffer((64,), "float32"), c: T.Buffer((64,), "float32")):
+def reversed_rows(a: T.Buffer((64,), "float32"), c: T.Buffer((64,), "float32")):
     for b in T.thread_binding(2, thread="blockIdx.x"):
         tile = T.alloc_buffer((32,), "float32", scope="shared")
         for t in T.thread_binding(32, thread="threadIdx.x"):
@@ -36,10 +36,10 @@ def summed(a: T.Buffer((64,), "float32"), c: T.Buffer((64,), "float32")):
 
 def _wanted(function, given):
     rows = given.reshape(2, 32)
-    return (rows[:, ::-1] if function is turned else np.cumsum(rows, axis=1)).ravel()
+    return (rows[:, ::-1] if function is reversed_rows else np.cumsum(rows, axis=1)).ravel()
 
 
-@pytest.mark.parametrize("function", [turned, summed])
+@pytest.mark.parametrize("function", [reversed_rows, summed])
 @pytest.mark.parametrize("kind", ["cuda", "opencl", "vulkan", "metal", "rocm", "webgpu"])
 def test_what_another_thread_wrote_comes_behind_a_barrier(function, kind):
     given, out = run_kernels.random(64), np.zeros(64, "float32")
@@ -47,7 +47,7 @@ def test_what_another_thread_wrote_comes_behind_a_barrier(function, kind):
     np.testing.assert_allclose(out, _wanted(function, given), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("function", [turned, summed])
+@pytest.mark.parametrize("function", [reversed_rows, summed])
 def test_on_devices(function, any_device):
     built = tvm.build(function, target=run_kernels.current[0])
     if run_kernels.current[1] is not None:

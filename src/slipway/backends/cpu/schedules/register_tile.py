@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from slipway.backends.cpu.knobs import dividing_lanes
 from slipway.backends.cpu.tile import Tile
-from slipway.backends.stages import extent_of
+from slipway.backends.stages import extent_of, inline_injective, new_schedule
 from slipway.relay.dims import is_open
 
 if TYPE_CHECKING:
@@ -37,6 +37,25 @@ def sums_in_registers(schedule: te.Schedule, output: te.Tensor, anchor: te.Tenso
         return copy
     schedule[anchor].set_scope("local")
     return anchor
+
+
+def over_padded(
+    outs: Sequence[te.Tensor], conv: te.Tensor
+) -> tuple[te.Schedule, te.Tensor, te.Tensor, list[te.Tensor]]:
+    """Return (schedule, output, sums, padded image) of a convolution that reads a padded image."""
+    schedule, output = new_schedule(outs)
+    pad = [t for t in conv.op.input_tensors if "pad" in t.op.tag]
+    inline_injective(schedule, outs, keep=[conv, *pad])
+    return schedule, output, sums_in_registers(schedule, output, conv), pad
+
+
+def pad_within(
+    schedule: te.Schedule, pad: Sequence[te.Tensor], stage: te.Stage, task: te.IterVar
+) -> None:
+    """Copy the image with its padding in each task, for that task alone."""
+    for tensor in pad:
+        schedule[tensor].compute_at(stage, task)
+        schedule[tensor].vectorize(tensor.op.axis[-1])
 
 
 def register_tile(

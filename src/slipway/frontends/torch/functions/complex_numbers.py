@@ -37,11 +37,12 @@ def root(node: NodeView) -> Any:
 def wave(node: NodeView) -> Any:
     """Products of a circular function of one part and a hyperbolic one of the other."""
     real, imag = parts(node)
-    if node.kind in ("sin", "cos"):
-        turned = (relay.multiply(relay.sin(real), relay.cosh(imag)),
-                  relay.multiply(relay.cos(real), relay.sinh(imag)))  # fmt: skip
-        if node.kind == "sin":
-            return Complex(*turned)
+    if node.kind == "sin":
+        return Complex(
+            relay.multiply(relay.sin(real), relay.cosh(imag)),
+            relay.multiply(relay.cos(real), relay.sinh(imag)),
+        )
+    if node.kind == "cos":
         return Complex(
             relay.multiply(relay.cos(real), relay.cosh(imag)),
             relay.negative(relay.multiply(relay.sin(real), relay.sinh(imag))),

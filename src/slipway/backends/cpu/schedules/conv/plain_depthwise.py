@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import worth_sharing
-from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
+from slipway.backends.cpu.schedules.register_tile import over_padded, pad_within, register_tile
 from slipway.backends.cpu.tile import fma, vector_registers
-from slipway.backends.stages import inline_injective, new_schedule, shape_of
+from slipway.backends.stages import shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.open_dims import has_open
 from slipway.relay.types import TensorType, Type
@@ -124,10 +124,7 @@ def schedule_plain_depthwise(
 ) -> te.Schedule:
     """A channel at a time, with the padding around it."""
     target = problem.target
-    schedule, output = new_schedule(outs)
-    pad = [t for t in conv.op.input_tensors if "pad" in t.op.tag]
-    inline_injective(schedule, outs, keep=[conv, *pad])
-    sums = sums_in_registers(schedule, output, conv)
+    schedule, output, sums, pad = over_padded(outs, conv)
     (data, kernel), (out,) = problem.in_types, problem.out_types
     stage: Any = schedule[output]
     n, oc, h, w = stage.op.axis
@@ -138,9 +135,7 @@ def schedule_plain_depthwise(
     task = stage.fuse(n, channel)
     if worth_sharing(prod(shape_of(output)) * prod(kernel.shape[2:]), target):
         stage.parallel(task)
-    for tensor in pad:
-        schedule[tensor].compute_at(stage, task)
-        schedule[tensor].vectorize(tensor.op.axis[-1])
+    pad_within(schedule, pad, stage, task)
 
     registers: Any = schedule[sums]
     registers.compute_at(stage, run)

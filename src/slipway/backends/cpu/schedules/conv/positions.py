@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import rows_per_part, worth_sharing
-from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
+from slipway.backends.cpu.schedules.register_tile import over_padded, pad_within, register_tile
 from slipway.backends.cpu.tile import Tile, fma, step_cost, vector_registers
-from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
+from slipway.backends.stages import extent_of, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.dims import is_open, lower_bound
 from slipway.relay.types import TensorType, Type
@@ -153,10 +153,7 @@ def schedule_positions(
 ) -> te.Schedule:
     """Some rows at a time, with the padding beside them."""
     target, vectors = problem.target, knobs.vectors
-    schedule, output = new_schedule(outs)
-    pad = [t for t in conv.op.input_tensors if "pad" in t.op.tag]
-    inline_injective(schedule, outs, keep=[conv, *pad])
-    sums = sums_in_registers(schedule, output, conv)
+    schedule, output, sums, pad = over_padded(outs, conv)
     lanes = _lanes(problem)
     stage: Any = schedule[output]
     n, oc, h, w = stage.op.axis
@@ -172,9 +169,7 @@ def schedule_positions(
     products = prod(extent_of(axis) for axis in conv.op.reduce_axis)
     if worth_sharing(prod(shape_of(output)) * products, target):
         stage.parallel(task)
-    for tensor in pad:
-        schedule[tensor].compute_at(stage, task)
-        schedule[tensor].vectorize(tensor.op.axis[-1])
+    pad_within(schedule, pad, stage, task)
 
     registers: Any = schedule[sums]
     registers.compute_at(stage, run)
