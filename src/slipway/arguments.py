@@ -1,19 +1,32 @@
-"""What users give functions, checked before anything is done.
+"""What users give functions: checked before anything is done, or explained when it failed.
 
 Each check raises ArgumentTypeError or ArgumentValueError with the argument, what was given and what
 to write in its place.
+
+Operators are built in the innermost loops of importers and passes, so that no call checks the kinds
+of its arguments.  `explained` is for the functions as users call them: where one failed with an
+error of Python's own, its annotations say which argument could not be meant.  An error that they do
+not explain stays as it is.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from slipway.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ExecutionError,
+    SlipwayError,
+)
 
 
 def path_of(given: object, what: str, example: str) -> Path:
@@ -51,6 +64,38 @@ def table_of(given: object, what: str, example: str) -> Mapping[str, Any]:
     return given
 
 
+def items_of(given: object, what: str, example: str) -> list[Any]:
+    """Return the items of a list or another collection; a text's are none."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        raise ArgumentTypeError(f"{what} is {_short(given)}; write a list, {example}")
+    return list(given)
+
+
+def function_of(given: object, what: str, example: str) -> Callable[..., Any]:
+    """Return what can be called."""
+    if not callable(given):
+        raise ArgumentTypeError(f"{what} is {_short(given)}, no function; write {example}")
+    return given
+
+
+def text_of(given: object, what: str, example: str) -> str:
+    """Return a name."""
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"{what} is {_short(given)}, no text; write for example {example}")
+    return given
+
+
+def integer_of(given: object, what: str, least: int | None = None) -> int:
+    """Return a whole number, a constant of the loop language's too, that is at least `least`."""
+    value = getattr(given, "value", given)
+    value = value.item() if isinstance(value, np.integer) else value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentTypeError(f"{what} is {_short(given)}; write a whole number")
+    if least is not None and value < least:
+        raise ArgumentValueError(f"{what} is {value}; write a whole number from {least}")
+    return value
+
+
 def number_of(given: object, what: str, *, whole: bool = False) -> Any:
     """Return a number that is not negative, `whole` an integer."""
     kinds = (int,) if whole else (int, float)
@@ -75,3 +120,91 @@ def array_of(name: str, value: Any, dtype: Any) -> Any:
 def _short(given: object) -> str:
     text = repr(given)
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+Kind = tuple[Callable[[Any], bool], str]
+"""Of an annotation: how its values are known, and what to write for one."""
+
+_RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+
+
+def explained(function: Any, kinds: Mapping[str, Kind]) -> Any:
+    """Return `function` with arguments of a wrong kind as ArgumentTypeErrors that name them."""
+    if not inspect.isfunction(function):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except SlipwayError:
+            raise
+        except _RAW as error:
+            wrong = _wrong_argument(function, args, options, kinds)
+            if wrong is None:
+                raise
+            raise wrong from error
+
+    vars(call)["as_defined"] = function
+    return call
+
+
+def _wrong_argument(
+    function: Any, args: Sequence[Any], options: Mapping[str, Any], kinds: Mapping[str, Kind]
+) -> ArgumentTypeError | None:
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **options).arguments
+    except TypeError:  # which says itself what is missing or not known
+        return None
+    for name, value in given.items():
+        wanted = str(signature.parameters[name].annotation).split(" | ")
+        checks = [kinds[kind] for kind in wanted if kind in kinds]
+        if len(checks) == len(wanted) and not any(fits(value) for fits, _ in checks):
+            words = " or ".join(words for _, words in checks)
+            return ArgumentTypeError(
+                f"{function.__name__}: argument {name!r} is {_short(value)}; write {words}"
+            )
+    return None
+
+
+def is_whole(value: object) -> bool:
+    """Return whether `value` is a whole number that 64 bits hold."""
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value) and value == int(value)
+    return isinstance(value, int | np.integer) and abs(int(value)) < 2**63
+
+
+def is_number(value: object) -> bool:
+    """Return whether `value` is a number and no NaN or infinity."""
+    return isinstance(value, int | float | np.number) and math.isfinite(value)
+
+
+def are(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return whether a value is a list of what `fits`."""
+    return lambda value: isinstance(value, Sequence | np.ndarray) and all(map(fits, value))
+
+
+def kinds_of(whole: Callable[[Any], bool]) -> dict[str, Kind]:
+    """Return the kinds that every layer has, where `whole` says what counts as a whole number."""
+
+    def extents(value: object) -> bool:
+        return whole(value) or are(whole)(value)
+
+    return {
+        "None": (lambda value: value is None, "None"),
+        "bool": (
+            lambda value: isinstance(value, bool | int | np.bool_ | np.integer), "True or False"
+        ),
+        "int": (whole, "a whole number"),
+        "SupportsIndex": (whole, "a whole number"),
+        "float": (is_number, "a number"),
+        "str": (lambda value: isinstance(value, str), "text"),
+        "Extents": (extents, "whole numbers"),
+        "Axes": (lambda value: value is None or extents(value), "axes: whole numbers"),
+        "Sequence[int]": (are(whole), "a list of whole numbers"),
+        "Sequence[SupportsIndex]": (are(whole), "a list of whole numbers"),
+        "Sequence[float]": (are(is_number), "a list of numbers"),
+        "tuple[int, int]": (are(whole), "a pair of whole numbers"),
+        "Sequence[Extents]": (are(extents), "a list of pairs of whole numbers"),
+    }  # fmt: skip
