@@ -12,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import slipway as tvm
-from slipway import relay, rpc, te, topi
+from slipway import auto_scheduler, autotvm, llm, micro, relay, rpc, te, topi
+from slipway import meta_schedule as ms
 from slipway.arguments import explained, is_whole, kinds_of
 from slipway.contrib import graph_executor
 from slipway.errors import InternalError, SlipwayError
@@ -237,6 +238,30 @@ def test_arguments_of_tensor_expressions(function, argument):
         function(**{**given, **wrong})
 
     attack(use, argument)
+
+
+@pytest.mark.parametrize(("function", "given"), [
+    (ms.extract_tasks, {"mod": None, "target": "llvm"}),
+    (ms.database.JSONDatabase, {"work_dir": "w"}),
+    (auto_scheduler.TaskScheduler, {"tasks": []}),
+    (auto_scheduler.RecordToFile, {}),
+    (autotvm.record.pick_best, {"in_file": "a", "out_file": "b"}),
+    (rpc.ServerOptions, {}),
+    (micro.SerialPort, {"path": "/dev/none"}),
+    (micro.export_model_library_format, {"mod": None, "file_name": "m.tar"}),
+    (relay.quantize.quantize, {"mod": None}),
+    (llm.Sampling, {}),
+], ids=lambda value: getattr(value, "__name__", ""))  # fmt: skip
+@pytest.mark.parametrize("value", [-1, 1.5, b"bytes", [1, 2], Odd(), lambda: 0, tvm])
+def test_what_tunes_serves_and_measures(module, function, given, value):
+    given = {name: module if part is None else part for name, part in given.items()}
+    for argument in parameters_of(function):
+        try:
+            function(**{**given, argument: value})
+        except InternalError as error:
+            pytest.fail(f"{argument}: {error}")
+        except (SlipwayError, FileNotFoundError):
+            pass
 
 
 def test_the_argument_at_fault_is_named():

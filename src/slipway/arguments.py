@@ -129,7 +129,15 @@ _RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 def explained(function: Any, kinds: Mapping[str, Kind]) -> Any:
-    """Return `function` with arguments of a wrong kind as ArgumentTypeErrors that name them."""
+    """Return `function` with arguments of a wrong kind as ArgumentTypeErrors that name them.
+
+    A class stays itself: its constructor explains.
+    """
+    if inspect.isclass(function):
+        made = vars(function).get("__init__")
+        if inspect.isfunction(made) and "as_defined" not in vars(made):
+            type.__setattr__(function, "__init__", explained(made, kinds))
+        return function
     if not inspect.isfunction(function):
         return function
 
@@ -149,6 +157,11 @@ def explained(function: Any, kinds: Mapping[str, Kind]) -> Any:
     return call
 
 
+def explain_all(names: dict[str, Any], listed: Iterable[str], kinds: Mapping[str, Kind]) -> None:
+    """Do so with what a facade defines or has imported."""
+    names.update({name: explained(names[name], kinds) for name in listed if name in names})
+
+
 def _wrong_argument(
     function: Any, args: Sequence[Any], options: Mapping[str, Any], kinds: Mapping[str, Kind]
 ) -> ArgumentTypeError | None:
@@ -158,14 +171,56 @@ def _wrong_argument(
     except TypeError:  # which says itself what is missing or not known
         return None
     for name, value in given.items():
-        wanted = str(signature.parameters[name].annotation).split(" | ")
-        checks = [kinds[kind] for kind in wanted if kind in kinds]
-        if len(checks) == len(wanted) and not any(fits(value) for fits, _ in checks):
-            words = " or ".join(words for _, words in checks)
+        annotations = _alternatives(str(signature.parameters[name].annotation))
+        checks = [_kind(annotation, function, kinds) for annotation in annotations]
+        known = [check for check in checks if check is not None]
+        if len(known) == len(checks) and not any(fits(value) for fits, _ in known):
+            words = " or ".join(words for _, words in known)
+            called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
             return ArgumentTypeError(
-                f"{function.__name__}: argument {name!r} is {_short(value)}; write {words}"
+                f"{called}: argument {name!r} is {_short(value)}; write {words}"
             )
     return None
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """Return the parts of "A | B[C | D]": A and B[C | D]."""
+    parts, depth = [""], 0
+    for letter in annotation:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _kind(annotation: str, function: Any, kinds: Mapping[str, Kind]) -> Kind | None:
+    """Return what is known of an annotation's values; None for one that says nothing."""
+    if annotation in kinds:
+        return kinds[annotation]
+    for begin, kind in _CONTAINERS.items():
+        if annotation.startswith(begin):
+            return kind
+    named = function.__globals__.get(annotation)
+    if inspect.isclass(named) and named is not Any and not getattr(named, "_is_protocol", False):
+        return (lambda value: isinstance(value, named)), f"a {annotation}"
+    return None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+_CONTAINERS: dict[str, Kind] = {
+    "Mapping[": (lambda value: isinstance(value, Mapping), "a table, {name: value}"),
+    "dict[": (lambda value: isinstance(value, Mapping), "a table, {name: value}"),
+    "Sequence[": (_is_list, "a list"),
+    "Iterable[": (_is_list, "a list"),
+    "tuple[": (_is_list, "a tuple"),
+    "list[": (_is_list, "a list"),
+    "Callable[": (callable, "a function"),
+}
 
 
 def is_whole(value: object) -> bool:
@@ -200,6 +255,10 @@ def kinds_of(whole: Callable[[Any], bool]) -> dict[str, Kind]:
         "SupportsIndex": (whole, "a whole number"),
         "float": (is_number, "a number"),
         "str": (lambda value: isinstance(value, str), "text"),
+        "Path": (
+            lambda value: isinstance(value, str | os.PathLike) and not isinstance(value, bytes),
+            "a path",
+        ),
         "Extents": (extents, "whole numbers"),
         "Axes": (lambda value: value is None or extents(value), "axes: whole numbers"),
         "Sequence[int]": (are(whole), "a list of whole numbers"),
@@ -208,3 +267,7 @@ def kinds_of(whole: Callable[[Any], bool]) -> dict[str, Kind]:
         "tuple[int, int]": (are(whole), "a pair of whole numbers"),
         "Sequence[Extents]": (are(extents), "a list of pairs of whole numbers"),
     }  # fmt: skip
+
+
+COMMON = kinds_of(is_whole)
+"""The kinds that need no layer's own."""
