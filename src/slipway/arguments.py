@@ -85,14 +85,14 @@ def text_of(given: object, what: str, example: str) -> str:
     return given
 
 
-def integer_of(given: object, what: str, least: int | None = None) -> int:
-    """Return a whole number, a constant of the loop language's too, that is at least `least`."""
+def integer_of(given: object, what: str, minimum: int | None = None) -> int:
+    """Return a whole number, a constant of the loop language's too, that is at least `minimum`."""
     value = getattr(given, "value", given)
     value = value.item() if isinstance(value, np.integer) else value
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentTypeError(f"{what} is {_short(given)}; write a whole number")
-    if least is not None and value < least:
-        raise ArgumentValueError(f"{what} is {value}; write a whole number from {least}")
+    if minimum is not None and value < minimum:
+        raise ArgumentValueError(f"{what} is {value}; write a whole number from {minimum}")
     return value
 
 
