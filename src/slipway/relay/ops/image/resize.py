@@ -17,7 +17,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open, scaled, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import as_extents, need_number, of_elements
+from slipway.relay.ops.checks import as_extents, need_number, need_rank, of_elements
 from slipway.relay.ops.dyn import sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType, Type
@@ -504,6 +504,13 @@ def resize3d(
     )  # fmt: skip
 
 
+def _extents_by_axis(layout: str, given: TensorType, letters: str) -> dict[str, Any]:
+    if len(layout) != len(letters) or any(layout.count(axis) != 1 for axis in letters[2:]):
+        raise BadArgument("layout", f"is {layout!r}, which is no order of the axes {letters!r}")
+    need_rank("data", given, len(letters))
+    return dict(zip(layout, given.shape, strict=True))
+
+
 @sizes_may_be_tensors(
     "scale_h",
     "scale_w",
@@ -516,7 +523,7 @@ def upsampling(
 ) -> Call:  # fmt: skip
     """Enlarge images by factors (the classic nn.upsampling)."""
     given = as_expr(data)
-    extents = dict(zip(layout, given.tensor_type.shape, strict=True))
+    extents = _extents_by_axis(layout, given.tensor_type, "NCHW")
     size = (scaled(extents["H"], scale_h), scaled(extents["W"], scale_w))
     mode = "align_corners" if align_corners else "asymmetric" if "near" in method else "half_pixel"
     kind = {"bilinear": "linear", "bicubic": "cubic"}.get(method, method)
@@ -540,7 +547,7 @@ def upsampling3d(
     coordinate_transformation_mode: str = "half_pixel",
 ) -> Call:
     """Enlarge volumes by factors (the classic nn.upsampling3d)."""
-    extents = dict(zip(layout, as_expr(data).tensor_type.shape, strict=True))
+    extents = _extents_by_axis(layout, as_expr(data).tensor_type, "NCDHW")
     factors = {"D": scale_d, "H": scale_h, "W": scale_w}
     size = [
         scaled(extent, factor) if is_open(extent) else round(extent * factor)
