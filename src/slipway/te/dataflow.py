@@ -31,9 +31,10 @@ from slipway.ir.expr import (
 from slipway.te.declare import compute
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
+from slipway.te.primitives.state import SCOPE
 from slipway.te.relayout import Relayout
 from slipway.te.rewrite import replace_nodes, rewrite
-from slipway.te.stage import SCOPE, Stage
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
