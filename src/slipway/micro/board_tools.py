@@ -83,8 +83,8 @@ def flash_board(board: Board, elf: Path, drive: str | None = None, port: str | N
         _program(board, [find_tool("picotool"), "load", "-v", "-x", str(image_file)])
     elif tool == "teensy":
         image_file = _converted(board, elf, "ihex", ".hex")
-        print(f"{board.title}: press the button on the board", file=sys.stderr, flush=True)
         loader = find_tool("teensy_loader_cli")
+        print(f"{board.title}: press the button on the board", file=sys.stderr, flush=True)
         _program(board, [loader, f"--mcu={what}", "-w", "-v", str(image_file)])
     elif tool == "esptool":
         chip, offset = what.split()
