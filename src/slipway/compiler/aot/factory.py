@@ -196,7 +196,8 @@ class AotExecutorFactoryModule(ModelFactory):
         kernels = dict(made.kernels)
         for name, kernel in self.library.items():
             kernels[name] = KernelText(name, kernel.text, kernel.workspace_bytes, False)
-        families = tuple(sorted({kernel.family for kernel in self.library.values()}))
+        used = (family for k in self.library.values() for family in (k.family, *k.also))
+        families = tuple(sorted(set(used)))
         return KernelFile(f"{made.helpers}\n{helper_text(families)}", kernels)
 
     def _generated(self, names: list[str], overlapping: Collection[str]) -> KernelFile:

@@ -21,7 +21,10 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 
 @dataclass(frozen=True)
 class Layer:
-    """The pieces of a matched function; parameters are operand numbers."""
+    """The pieces of a matched function; parameters are operand numbers.
+
+    `in_bands`: the kernel is told at each call which of the rows it computes (`kernels.grouped`).
+    """
 
     sums: Call
     data: int
@@ -32,6 +35,7 @@ class Layer:
     zero: int
     low: int
     high: int
+    in_bands: bool = False
 
     @property
     def kind(self) -> str:
