@@ -41,7 +41,8 @@ class Layer:
     def kind(self) -> str:
         """What the sums are: "convolution", "depthwise" or "product"; "" when it is none of them.
 
-        A depthwise convolution of one channel is a convolution with that many outputs.
+        A product is of one row: several are the pixels of a convolution.  A depthwise convolution
+        of one channel is a convolution with that many outputs.
         """
         data, weight = (type_of(a) for a in self.sums.args)
         match op_name(self.sums):
@@ -53,6 +54,8 @@ class Layer:
                 return "depthwise" if weight.shape[2] == data.shape[3] else ""
             case "qnn.dense_packed" if data.size == weight.shape[0]:
                 return "product"
+            case "qnn.dense_packed":  # each row is a pixel
+                return "convolution"
             case _:
                 return ""
 
@@ -156,7 +159,9 @@ def geometry(layer: Layer) -> tuple[Any, Any, Any, tuple[int, ...]]:
     data, weight = (type_of(a) for a in layer.sums.args)
     out = type_of(layer.sums)
     if op_name(layer.sums) == "qnn.dense_packed":
-        return (1, 1, data.size), (1, 1, out.size), (1, 1), (1, 1, 1, 1, 0, 0)
+        depth, units = weight.shape
+        rows = data.size // max(depth, 1)
+        return (1, rows, depth), (1, rows, units), (1, 1), (1, 1, 1, 1, 0, 0)
     attrs = layer.sums.attrs
     top, left = attrs.padding[:2]
     return (
