@@ -300,9 +300,9 @@ class _Planner:
                 continue
             calls_until[-1] += 1
             refs = [*node.inputs, *(TensorRef(number, i) for i in range(len(node.types)))]
-            places = [self._own_constant(number, i) or location(r) for i, r in enumerate(refs)]
             operands = tuple(
-                Argument(at, graph.type_of(r)) for at, r in zip(places, refs, strict=True)
+                Argument(self._own_constant(number, i) or location(r), graph.type_of(r))
+                for i, r in enumerate(refs)
             )
             own = None
             if number in scratch:

@@ -29,7 +29,7 @@ _SCALES = ("bias", "multiplier", "shift")
 
 
 @dataclass(frozen=True)
-class Parts:
+class LayerParts:
     """How a layer is divided: `count` parts of so many channels of data and of results.
 
     Results of a part lie `step` channels apart.  `is_sliced`: each part reads channels of its own.
@@ -48,7 +48,7 @@ class Parts:
         return slice(part * self.outputs, (part + 1) * self.outputs)
 
 
-def parts_of(layer: Layer) -> Parts | None:
+def parts_of(layer: Layer) -> LayerParts | None:
     """Return the parts of a layer that no family computes as a whole; None where it has none."""
     data, weight = (type_of(a) for a in layer.sums.args)
     if data.rank != 4:
@@ -56,11 +56,13 @@ def parts_of(layer: Layer) -> Parts | None:
     channels, outputs = data.shape[3], type_of(layer.sums).shape[3]
     is_depthwise = op_name(layer.sums) == "qnn.depthwise_conv2d_nhwc"
     if is_depthwise and 1 < channels < outputs:
-        return Parts(outputs // channels, channels, channels, outputs // channels, is_sliced=False)
+        return LayerParts(
+            outputs // channels, channels, channels, outputs // channels, is_sliced=False
+        )
     if op_name(layer.sums) == "qnn.conv2d_nhwc" and layer.sums.attrs.groups > 1:
         count = layer.sums.attrs.groups
-        return Parts(count, weight.shape[2], outputs // count, 1, is_sliced=True)
-    return Parts(1, channels, outputs, 1, is_sliced=False) if data.shape[0] > 1 else None
+        return LayerParts(count, weight.shape[2], outputs // count, 1, is_sliced=True)
+    return LayerParts(1, channels, outputs, 1, is_sliced=False) if data.shape[0] > 1 else None
 
 
 def grouped_kernel(
@@ -106,10 +108,10 @@ def _lead_bytes(layer: Layer) -> int:
     read, written = width * channels, outputs[1] * outputs[2]
     stride, top = rest[0], rest[4]
     first = (min(max(0, y * stride - top), height) for y in range(outputs[0]))
-    return max(0, *((y + 1) * written - row * read for y, row in enumerate(first)))
+    return max(0, *(int((y + 1) * written - row * read) for y, row in enumerate(first)))
 
 
-def _part_of(layer: Layer, parts: Parts) -> tuple[Function, Layer]:
+def _part_of(layer: Layer, parts: LayerParts) -> tuple[Function, Layer]:
     """Return one part: its operands are data, weights, and what there is of biases and scales."""
     data, weight = (type_of(a) for a in layer.sums.args)
     x = Var("x", TensorType((1, *data.shape[1:3], parts.inputs), data.dtype))
@@ -165,7 +167,7 @@ def _text(
     name: str,
     function: Function,
     layer: Layer,
-    parts: Parts,
+    parts: LayerParts,
     inner: LibraryKernel,
     arranged: Mapping[int, Array],
 ) -> tuple[str, int]:
@@ -206,7 +208,7 @@ def _text(
 
 
 def _banded(
-    name: str, layer: Layer, parts: Parts, inner: LibraryKernel, given: Sequence[str]
+    name: str, layer: Layer, parts: LayerParts, inner: LibraryKernel, given: Sequence[str]
 ) -> tuple[int, list[str]]:
     """Return the loops over rows and parts, and the bytes: a part's, rows of data, results."""
     (height, width, channels), outputs, kernel, rest = geometry(layer)

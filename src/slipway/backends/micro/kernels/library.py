@@ -52,7 +52,7 @@ class LibraryKernel:
 @lru_cache(maxsize=8)
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
-    folder = resources.files("slipway.backends.micro.kernels")
+    folder = resources.files("slipway.backends.micro.kernels") / "source"
     shared = ["layer", "gather"] if set(families) - {"addition", "product"} else ["layer"]
     files = dict.fromkeys([*shared, *(file for family in families for file in _FILES[family])])
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
