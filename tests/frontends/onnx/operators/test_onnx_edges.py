@@ -60,6 +60,17 @@ def test_a_transposed_convolution_of_a_stated_size_is_cut_at_the_side_that_onnx_
     check(node, {"w": weight}, opset)
 
 
+@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("extra", [(0, 0), (1, 0), (0, 1)])
+def test_a_transposed_convolution_whose_strides_are_longer_than_its_window(kind, extra):
+    """The extent is what the inputs reach, not the input's times the stride."""
+    weight = np.random.default_rng(4).standard_normal((2, 3, 2, 1)).astype(np.float32)
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["y"], auto_pad=kind, strides=[3, 2], output_padding=extra
+    )
+    check(node, {"w": weight}, 11)
+
+
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize(
     ("kernel", "strides", "pads"),
