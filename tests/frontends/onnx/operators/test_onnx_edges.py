@@ -60,6 +60,15 @@ def test_a_transposed_convolution_of_a_stated_size_is_cut_at_the_side_that_onnx_
     check(node, {"w": weight}, opset)
 
 
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("size", [(1, 2, 3), (1, 1, 3), (2, 4, 1), (1, 2, 3, 4), (2, 1, 1, 2)])
+def test_a_grid_of_one_sample_or_one_element(size, corners):
+    batch, *spatial = size
+    theta = np.random.default_rng(5).standard_normal((batch, len(spatial), len(spatial) + 1))
+    node = helper.make_node("AffineGrid", ["theta", "size"], ["y"], align_corners=corners)
+    check(node, {"theta": theta.astype("float32"), "size": np.array([batch, 1, *spatial])}, 20)
+
+
 @pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("extra", [(0, 0), (1, 0), (0, 1)])
 def test_a_transposed_convolution_whose_strides_are_longer_than_its_window(kind, extra):
