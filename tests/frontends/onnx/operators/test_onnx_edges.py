@@ -5,6 +5,7 @@ import onnxruntime
 import pytest
 from graphs import helper, model
 
+import slipway
 from slipway import relay
 from slipway.relay.interpret import interpret
 
@@ -47,6 +48,34 @@ def test_a_resize_reads_the_element_on_which_a_coordinate_lies(nearest, coordina
         coordinate_transformation_mode=coordinates,
     )  # fmt: skip
     check(node, {"s": np.float32([1, 1, *scales])})
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_a_resize_to_one_element_reads_the_first(mode):
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode=mode,
+        coordinate_transformation_mode="pytorch_half_pixel",
+    )  # fmt: skip
+    check(node, {"s": np.float32([1, 1, 0.4, 0.3])})
+
+
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("scales", [(2.3, 1.4), (0.7, 1.15), (10 / 3, 0.6)])
+def test_an_open_size_times_a_factor_of_a_few_decimals(coordinates, nearest, scales):
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode=nearest,
+        coordinate_transformation_mode=coordinates,
+    )  # fmt: skip
+    weights = {"s": np.float32([1, 1, *scales])}
+    proto = model([node], {"x": ("float32", (1, 1, "h", "w"))}, ["y"], weights, 13)
+    sizes = {"x": (1, 1, relay.Dim("h", 2, 60), relay.Dim("w", 2, 60))}
+    compiled = slipway.compile(proto, shapes=sizes)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for h, w in ((2, 3), (20, 7), (55, 59), (30, 50)):
+        x = np.random.default_rng(h).standard_normal((1, 1, h, w)).astype(np.float32)
+        (want,) = session.run(None, {"x": x})
+        np.testing.assert_array_equal(compiled(x), want)
 
 
 @pytest.mark.parametrize("kind", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
