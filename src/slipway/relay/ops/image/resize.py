@@ -96,7 +96,7 @@ def source_coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> 
         case "asymmetric":
             return at * times / over
         case "pytorch_half_pixel":
-            return (at + 0.5) * times / over - 0.5 if length > 1 else np.zeros(out)
+            return (at + 0.5) * times / over - 0.5 if out > 1 else np.zeros(out)
         case "half_pixel_symmetric":
             centre = extent / 2
             return centre * (1 - out / length) + (at + 0.5) * times / over - 0.5
@@ -201,7 +201,7 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
             return at * number(extent - 1) / number(length - 1) if length > 1 else number(0.0) * at
         case "asymmetric":
             return moved(at)
-        case "pytorch_half_pixel" if length <= 1:
+        case "pytorch_half_pixel" if out <= 1:
             return number(0.0) * at
         case "half_pixel_symmetric":
             shift = extent / 2 * (1 - out / length)
@@ -213,8 +213,13 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
 def _open_source(
     attrs: ResizeAttrs, axis: int, extent: Any, out: Any, i: PrimExpr, wide: str
 ) -> Any:
-    """The same where sizes are open: what depends on them is computed when the model runs."""
-    dtype = "float64" if attrs.method == "nearest_neighbor" else wide
+    """The same where sizes are open: what depends on them is computed when the model runs.
+
+    A factor is a float32 in most files, and what it divides is rounded to one by who wrote them:
+    elements on which two are equally near are then the same ones.
+    """
+    exact = attrs.method == "nearest_neighbor" and not attrs.scales
+    dtype = "float64" if exact else wide
 
     def real(value: float) -> Any:
         return te().const(value, dtype)
@@ -226,18 +231,18 @@ def _open_source(
     def moved(position: Any) -> Any:
         return position * size / length if scale is None else position / scale
 
-    def unless_one(coordinate: Any) -> Any:
-        return te().select(length > real(1.0), coordinate, real(0.0))
+    def unless_one(coordinate: Any, extent: Any) -> Any:
+        return te().select(extent > real(1.0), coordinate, real(0.0))
 
     half = real(0.5)
     match attrs.coordinate_transformation_mode:
         case "align_corners":
             steps = te().max(length - real(1.0), real(1.0))
-            return unless_one(at * (size - real(1.0)) / steps)
+            return unless_one(at * (size - real(1.0)) / steps, length)
         case "asymmetric":
             return moved(at)
         case "pytorch_half_pixel":
-            return unless_one(moved(at + half) - half)
+            return unless_one(moved(at + half) - half, number(out, dtype))
         case "half_pixel_symmetric":
             shift = size * half * (real(1.0) - number(out, dtype) / length)
             return (shift + moved(at + half)) - half
@@ -285,12 +290,15 @@ def _multiple(out: Any, extent: Any) -> int:
 
 def _nearest(attrs: ResizeAttrs, at: PrimExpr) -> Any:
     """Return the element that is nearest to a coordinate."""
-    half = te().const(0.5, "float64")
+    half = te().const(0.5, at.dtype)
     match attrs.rounding_method:
         case "round_prefer_floor":
             position = te().ceil(at - half)
         case "round_prefer_ceil":
-            position = te().floor(at + half)
+            low = te().floor(at)  # and what lies above it is exact, where a sum would be rounded
+            position = low + te().select(
+                at - low >= half, te().const(1, at.dtype), te().const(0, at.dtype)
+            )
         case "floor":
             position = te().floor(at)
         case _:
