@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from slipway.errors import ArtifactError
+from slipway.errors import ArtifactError, CodegenError
 from slipway.runtime.libraries.native_library import native_runtime
 from slipway.runtime.module import Module
 
@@ -25,6 +25,7 @@ LANGUAGES = {
 }
 _BINARY = ("vulkan", "rocm")  # kinds whose code is no text
 _READABLE = ("spirv", "asm")  # the formats that stand for it
+_OLDER_FORMATS = {"llvm": "ll"}  # as classic TVM calls them
 
 
 class DeviceModule(Module):
@@ -67,10 +68,18 @@ class DeviceModule(Module):
         return self
 
     def get_source(self, fmt: str = "") -> str:
-        """Return the code as text; "" in a format that it does not have."""
-        if fmt:
-            return self.sources.get(fmt, "")
-        return self.text or next((self.sources[f] for f in _READABLE if f in self.sources), "")
+        """Return the code as text.  Raises CodegenError for a format that it does not have."""
+        if not fmt:
+            return self.text or next((self.sources[f] for f in _READABLE if f in self.sources), "")
+        source = self.sources.get(_OLDER_FORMATS.get(fmt, fmt))
+        if source is None:
+            names = ", ".join(sorted(self.sources)) or "none, since it was loaded from its code"
+            suffix = next(ending for ending, (kind, *_) in LANGUAGES.items() if kind == self.type_key)
+            raise CodegenError(
+                f"kernels of {self.type_key} have no source in format {fmt!r}: they have {names}. "
+                f'What the driver takes is written by save("NAME{suffix}")'
+            )
+        return source
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it.

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from slipway.arith.analyzer import Analyzer
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.function import CFunction, CModule
-from slipway.codegen.gpu.textures import LANES, coordinates, is_texture
+from slipway.codegen.gpu.textures import coordinates
 from slipway.codegen.gpu.textures import lane as lane_of
+from slipway.ir.instructions.texels import LANES, is_texture
 from slipway.codegen.legalize import as_ramp
 from slipway.errors import CodegenError
 from slipway.ir import expr as E

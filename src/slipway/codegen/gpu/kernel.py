@@ -14,7 +14,7 @@ from slipway.codegen.extremes import number_first
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.dynamic_shared import MEMORY, SCOPE, DynamicShared
 from slipway.codegen.gpu.images import ImageFunction
-from slipway.codegen.gpu.textures import is_texture
+from slipway.ir.instructions.texels import is_texture
 from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
