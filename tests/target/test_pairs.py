@@ -37,7 +37,7 @@ def test_commas_of_options_divide_nothing(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("opencl+vulkan", "names 2 targets.*\"opencl, llvm\".*relay.build"),
+        ("opencl+vulkan", 'names 2 targets.*"opencl, llvm".*relay.build'),
         ("llvm, c", "names 2 targets"),
         ("cuda, opencl, llvm", "names 3 targets"),
         ("cpu+nonsense", "unknown target kind 'nonsense'"),

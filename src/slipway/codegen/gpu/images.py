@@ -9,13 +9,13 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.gpu.textures import coordinates
 from slipway.codegen.gpu.textures import lane as lane_of
-from slipway.ir.instructions.texels import LANES, is_texture
 from slipway.codegen.legalize import as_ramp
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.texels import LANES, is_texture
 from slipway.ir.visit import walk
 
 IMAGE_HELPER = "image"  # that a kernel uses

@@ -17,9 +17,10 @@ from slipway.errors import LoweringError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.expr import BufferLoad
 from slipway.ir.function import PrimFunc
 from slipway.ir.instructions import texels
-from slipway.ir.visit import map_children, substitute
+from slipway.ir.visit import map_children, substitute, walk
 from slipway.target import Target
 
 _HAVE_IMAGES = ("opencl",)
@@ -41,6 +42,20 @@ def lay_out_textures(func: PrimFunc) -> PrimFunc:
     buffers = tuple((p, told.get(id(p), b)) for p, b in func.buffer_map)
     made: PrimFunc = func.replace(body=_laid_out(body, func.name, target), buffer_map=buffers)
     return made
+
+
+def refuse_image_arguments(func: PrimFunc) -> None:
+    """Raise LoweringError for an argument that is an image, which no caller's array is."""
+    given = {id(buffer.data) for _, buffer in func.buffer_map}
+    for node in walk(func.body):
+        if isinstance(node, BufferLoad | S.BufferStore):
+            buffer = node.buffer
+            if texels.is_texture(buffer.scope) and id(buffer.data) in given:
+                raise LoweringError(
+                    f"{func.name}: argument {buffer.name!r} is in scope {buffer.scope!r}, and "
+                    "arrays of a caller are no images: leave the scope out, and let a stage of the "
+                    "function copy it into one, as cache_read does"
+                )
 
 
 def _as_memory(buffer: Buffer, name: str, target: Target | None) -> Buffer:
