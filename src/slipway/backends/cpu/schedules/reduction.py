@@ -1,8 +1,8 @@
 """Reductions: parallel outside, vectors inside, and as many independent sums as hide their latency.
 
 Where the data lies along a kept axis, vectors of that axis are the innermost loop, with the
-reduction around it; positions are found for several of them at once, each waits for itself.  Where it lies along the reduction, a row is reduced lane by lane, and the
-lanes in the end::
+reduction around it; positions are found for several of them at once, as each waits for itself.
+Where it lies along the reduction, a row is reduced lane by lane, and the lanes in the end::
 
     row of n  ->  4 vectors of partial results  ->  1 vector  ->  4 lanes  ->  the result
 
