@@ -3,8 +3,10 @@
 import io
 import json
 
+import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import autotvm, te
 from slipway.autotvm.record import decode, encode
 from slipway.autotvm.task import SplitEntity, args_to_workload, deserialize_args, serialize_args
@@ -89,3 +91,33 @@ def test_arguments_are_keys_and_come_back():
     assert serialize_args([tensor, *others]) == kept
     with pytest.raises(TuningError, match="not numbers, words, tensors"):
         serialize_args([object()])
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "target"),
+    [((1, 4, 9, 8, 4), "NCHW4c", "NCHW8c"), ((2, 12, 5, 7), "NCHW", "NHWC")],
+)
+def test_a_copy_into_another_layout_is_a_task(shape, source, target, tmp_path):
+    """Classic graph tuners weigh its time; their scripts make records of it."""
+    args = [te.placeholder(shape, name="data"), source, target]
+    task = autotvm.task.create("layout_transform", args, "llvm")
+    assert autotvm.task.args_to_workload(args, "layout_transform") == (
+        "layout_transform", ("TENSOR", shape, "float32"), source, target,
+    )  # fmt: skip
+    schedule, tensors = task.instantiate(task.config_space.get(0))
+    function = tvm.build(schedule, tensors, target="llvm")
+    value = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    out = tvm.nd.empty([int(n) for n in tensors[1].shape])
+    function(tvm.nd.array(value), out)
+    if target == "NHWC":
+        wanted = value.transpose(0, 2, 3, 1)
+    else:
+        wanted = value.reshape(1, 2, 2, 9, 8, 4).transpose(0, 1, 3, 4, 2, 5).reshape(out.shape)
+    np.testing.assert_array_equal(out.numpy(), wanted)
+    log = tmp_path / "copies.log"
+    option = autotvm.measure_option("local", autotvm.LocalRunner(number=2, repeat=1))
+    callbacks = [autotvm.callback.log_to_file(str(log))]
+    autotvm.tuner.GridSearchTuner(task).tune(1, option, callbacks=callbacks)
+    ((inp, result),) = autotvm.record.load_from_file(str(log))
+    assert inp.task.name == "layout_transform"
+    assert result.error_no == 0

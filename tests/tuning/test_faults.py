@@ -14,7 +14,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.errors import RPCConnectionError, TuningError
+from slipway.errors import RPCConnectionError, RPCError, TuningError
 from slipway.rpc import client
 from slipway.script import tir as T
 from slipway.tuning import store
@@ -27,7 +27,7 @@ from slipway.tuning.task import extract_tasks
 
 WRITER = """
 import resource, sys
-from slipway.errors import RPCConnectionError, TuningError
+from slipway.errors import RPCConnectionError, RPCError, TuningError
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured
 import importlib.util
@@ -213,6 +213,35 @@ def test_a_tracker_that_restarts_ends_no_search(tmp_path):
             with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
                 assert not any(m.kind for m in bench.measure([candidate]))
             assert time.monotonic() - start < 60
+    finally:
+        server.terminate()
+        first.terminate()
+
+
+def test_a_tracker_that_restarts_while_a_device_is_leased_gives_it_to_nobody_else(tmp_path):
+    """The new tracker is told of the session; what is measured stays alone on the device."""
+    task = dense_task()
+    candidate = next(iter(task.space.neighbours(task.space.default)))
+    first = tvm.rpc.Tracker("127.0.0.1", 0, silent=True)
+    port = first.port
+    runner = TrackerRunner("127.0.0.1", port, "board", max_devices=1, wait_s=60)
+    server = tvm.rpc.Server(
+        "127.0.0.1", 0, tracker_addr=("127.0.0.1", port), key="board", silent=True
+    )
+    try:
+        with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
+            assert not any(m.kind for m in bench.measure([candidate]))
+            first.terminate()
+            with tvm.rpc.Tracker("127.0.0.1", port, port + 1, silent=True):
+                farm = tvm.rpc.connect_tracker("127.0.0.1", port)
+                until = time.monotonic() + 30
+                while "board" not in farm.text_summary() and time.monotonic() < until:
+                    time.sleep(0.1)
+                with pytest.raises(RPCError, match="board"):  # it is there, and taken
+                    farm.request("board", max_retry=1, timeout=2).close()
+                assert not any(m.kind for m in bench.measure([candidate]))
+                bench.__exit__()
+                farm.request("board", session_timeout=30).close()  # free, once the lease is over
     finally:
         server.terminate()
         first.terminate()

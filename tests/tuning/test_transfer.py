@@ -212,6 +212,7 @@ def test_what_is_the_default_there_and_faster_than_what_is_here_is_taken(tmp_pat
     model = layer(5, 21, 33)
     there, here = layouts_of(model, AVX2, AVX512)
     there.decided, here.decided = candidate_of("plain", {}), blocked(1, 16)
+    there.plain_part = here.plain_part = None
     for beside, taken in ((1.3, True), (1.02, False), (None, False)):
         database = Database(tmp_path / f"{beside}.sqlite")
         kept(
@@ -226,6 +227,38 @@ def test_what_is_the_default_there_and_faster_than_what_is_here_is_taken(tmp_pat
         if taken:
             assert found[0].score == pytest.approx(1 / 1.3)
             assert found[0].from_target == str(AVX2)
+
+
+@pytest.mark.parametrize(
+    ("here_plain", "there_plain", "measured", "guess"),
+    [
+        (0.71, 0.81, 0.752, None),  # plain data gains more here than there: blocks do not pay
+        (0.81, 0.71, 0.752, 0.66),
+        (0.9, 0.2, 0.752, 0.376),  # twice is the most that predictions are trusted
+        (None, 0.71, 0.752, 0.752),
+    ],
+)
+def test_what_the_layout_passes_predict_corrects_what_was_measured(
+    here_plain, there_plain, measured, guess, tmp_path
+):
+    model = layer(5, 21, 33)
+    there, here = layouts_of(model, AVX2, AVX512)
+    there.decided = here.decided = candidate_of("plain", {})
+    there.plain_part, here.plain_part = there_plain, here_plain
+    database = Database(tmp_path / "t.sqlite")
+    kept(database, there, {blocked(1, 8): measured})
+    elsewhere = Elsewhere(*model, database)
+    elsewhere._known[str(AVX2)] = {key_of(there.problem)[:-1]: there}
+    found = [f.score for f in elsewhere.foretold(here) if f.candidate.strategy == "blocked"]
+    assert found == ([] if guess is None else pytest.approx([guess] * len(found), abs=0.005))
+    assert bool(found) == (guess is not None)
+
+
+def test_the_layout_pass_says_how_it_compared_plain_data_with_blocks():
+    compared = layouts_of(layer(5, 21, 33), AVX2, AVX512)
+    assert all(0.3 < task.plain_part < 1.5 for task in compared)
+    (sure,) = layouts_of(layer(3, 64, 64), AVX2)  # Winograd's algorithm: nothing to compare
+    assert sure.plain_part is None
 
 
 def test_a_noisy_trial_of_the_default_there_speaks_for_no_other(tmp_path):

@@ -46,6 +46,7 @@ class FakeBench:
 
     factors: ClassVar[dict[str, float]] = {}
     together: ClassVar[tuple[frozenset[str], float]] = (frozenset(), 1.0)
+    spoilers: ClassVar[frozenset[str]] = frozenset()  # keys of choices with which it is wrong
     fails = False
     exact = False
 
@@ -68,6 +69,10 @@ class FakeBench:
             raise RPCError("the board is gone")
         rounds = 1 if self.exact else rounds
         return {c: [self.seconds(self.built[p])] * rounds for c, p in paths.items()}
+
+    def difference(self, path, beside):
+        is_wrong = bool(self.built[path] & self.spoilers) and not self.built[beside] & self.spoilers
+        return "output 0 is off by inf at [0, 1]: nan" if is_wrong else ""
 
     def seconds(self, keys):
         made = 1.0
@@ -115,6 +120,85 @@ def test_what_slows_the_model_down_no_longer_counts(tasks, slow, tmp_path, monke
     assert len(database.records()) == len(tasks) - len(found.set_aside)
     if slow == (0, 1, 2, 3, -1):
         assert len(found.set_aside) >= 3
+
+
+@pytest.mark.parametrize("numbers", [(0,), (-1,), (2, -2)])
+def test_a_winner_with_which_the_model_is_wrong_no_longer_counts(
+    tasks, numbers, tmp_path, monkeypatch
+):
+    """It was verified when it won, and gives NaN since: that it is fast saves it not."""
+    at_fault = [tasks[number] for number in numbers]
+    monkeypatch.setattr(FakeBench, "spoilers", frozenset(task.key for task in at_fault))
+    factors = {task.key: 0.5 if task in at_fault else 0.99 for task in tasks}
+    found, database = checked(tasks, tmp_path, monkeypatch, factors)
+    assert {t.key for t in found.set_aside} == {t.key for t in found.wrong}
+    assert {t.key for t in found.wrong} == {t.key for t in at_fault}
+    for task in tasks:
+        assert (database.best(task, "local") is None) == (task in at_fault)
+    error = database.trials(at_fault[0], "local")[-1].error
+    assert error == "the model is wrong with this choice: output 0 is off by inf at [0, 1]: nan"
+
+
+class NanOnRerun(LocalRunner):
+    """This machine, on which a model that was compiled with choices gives NaN."""
+
+    def open(self):
+        session = super().open()
+        load = session.load_module
+
+        def loaded(name):
+            library = load(name)
+            if "model_1" in name or not name.startswith("model_"):
+                return library
+
+            class Spoiled:
+                def __getitem__(self, of):
+                    make = library[of]
+
+                    def made(*devices):
+                        module = make(*devices)
+                        return SpoiledModule(module)
+
+                    return made
+
+            return Spoiled()
+
+        session.load_module = loaded
+        return session
+
+
+class SpoiledModule:
+    """A model's functions, of which the one that reads outputs gives NaN."""
+
+    def __init__(self, module):
+        self._module = module
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+    def __getitem__(self, name):
+        function = self._module[name]
+        if name != "get_output":
+            return function
+
+        def spoiled(*arguments):
+            array = function(*arguments)
+            array.copyfrom(np.full(array.shape, np.nan, "float32"))
+            return array
+
+        return spoiled
+
+
+def test_a_device_that_gives_nan_as_a_verified_winner_runs_again(tasks, tmp_path):
+    database = with_winners(tasks[-1:], tmp_path)
+    target = Target("llvm")
+    with PassContext(opt_level=3):
+        own = extract_tasks(model(), target)[-1:]
+        database = with_winners(own, tmp_path / "own")
+        found = check_model(model(), target, None, NanOnRerun(), database, own)
+    assert [task.key for task in found.wrong] == [task.key for task in own]
+    assert database.best(own[0], "local") is None
+    assert database.records() == []
 
 
 def test_one_slow_choice_is_found_among_all(tasks, tmp_path, monkeypatch):

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from slipway import te, topi
 from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.record import best_of, encode, load_from_file, write_whole
 from slipway.autotvm.task.dispatcher import ApplyHistoryBest, apply_history_best
 from slipway.autotvm.task.kernel import plain_name
+from slipway.autotvm.task.template import get_config, template
 from slipway.backends.backend import compile_target
 from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import TuningError
@@ -23,7 +25,22 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.target import Target
 
-__all__ = ["DPTuner", "PBQPTuner", "apply_graph_best"]
+__all__ = ["DPTuner", "PBQPTuner", "apply_graph_best", "layout_transform"]
+
+
+def _copied(
+    data: te.Tensor, src_layout: str, dst_layout: str
+) -> tuple[te.Schedule, list[te.Tensor]]:
+    """Copy a tensor into another layout: the task whose time classic graph tuners weighed."""
+    get_config().add_flop(-1)  # it computes nothing: it is judged by its time
+    out = topi.layout_transform(data, src_layout, dst_layout)
+    current = Target.current(allow_none=True)
+    in_threads = current is not None and not current.kind.is_cpu
+    way = topi.cuda if in_threads else topi.generic
+    return way.schedule_injective([out]), [data, out]
+
+
+layout_transform: Any = template("layout_transform")(_copied)
 
 
 class DPTuner:

@@ -178,6 +178,12 @@ class Trace:
         return Trace(kept, {k: v for k, v in self.decisions.items() if k in kept}
                      | {inst: decision})  # fmt: skip
 
+    def with_step(self, inst: Instruction, other: Instruction) -> Trace:
+        """Return a trace, up to its postprocessing, with another step in the place of one."""
+        kept = self._until_postproc()
+        return Trace([other if one is inst else one for one in kept],
+                     {k: v for k, v in self.decisions.items() if k in kept})  # fmt: skip
+
     def simplified(self, remove_postproc: bool) -> Trace:
         """Return a trace without steps that only find what nothing uses."""
         used: set[int] = set()

@@ -328,7 +328,9 @@ def print_whole(whole: WholeModel) -> None:
         f"The whole model: {time_text(whole.seconds)} by default, {after} tuned ({whole.score:.2f})"
     )
     for task in whole.set_aside:
-        console.out.print(f"  set aside, as the model is slower with it: {task}")
+        is_wrong = any(task is one for one in whole.wrong)
+        why = "computes something else" if is_wrong else "is slower"
+        console.out.print(f"  set aside, as the model {why} with it: {task}")
 
 
 def write_foretold(

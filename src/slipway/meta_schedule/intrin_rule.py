@@ -7,7 +7,7 @@ after:  ``for tiles of i, j, k outside: for ii (16): for ki (4): block C``, anno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -19,8 +19,9 @@ from slipway.ir import ops
 from slipway.meta_schedule.rule_questions import counted_by, is_plain, leaf_of, nest_of, tried
 from slipway.meta_schedule.tiling_rule import MultiLevelTiling
 
-# Of a block: the intrinsic that does its innermost loops.
+# Of a block: the intrinsic that does its innermost loops, and the one that begins its sums.
 AUTO_TENSORIZE = "meta_schedule.auto_tensorize"
+FILL = "meta_schedule.auto_tensorize_init"
 
 
 class MultiLevelTilingWithIntrin(MultiLevelTiling):
@@ -74,16 +75,23 @@ def loops_of(intrin: BlockIntrin) -> list[tuple[int, str]]:
 def tensorize(sch: Schedule, block: BlockRV) -> BlockRV | None:
     """Let the intrinsic that a block is annotated with do its loops; return where its sums begin.
 
-    Raises ScheduleError where it cannot.
+    None where they begin nowhere else, or an intrinsic begins them.  Raises ScheduleError where one
+    cannot.
     """
-    intrin = BlockIntrin.get(str(dict(sch.get(block).annotations)[AUTO_TENSORIZE]))
-    sch.unannotate(block, AUTO_TENSORIZE)
+    found = dict(sch.get(block).annotations)
+    intrin = BlockIntrin.get(str(found[AUTO_TENSORIZE]))
+    for mark in {AUTO_TENSORIZE, FILL} & found.keys():
+        sch.unannotate(block, mark)
     count, nest = len(loops_of(intrin)), nest_of(sch, block)
     inner, begun = nest[-count][0], None
     if sch.get(block).init is not None:
         first = next((loop for loop, kind in nest[:-count] if kind == "reduce"), inner)
         begun = sch.decompose_reduction(block, first)
     sch.tensorize(inner, intrin.name)
+    if begun is not None and FILL in found:
+        fill = BlockIntrin.get(str(found[FILL]))
+        sch.tensorize(sch.get_loops(begun)[-len(loops_of(fill))], fill.name)
+        return None
     return begun
 
 
@@ -92,22 +100,35 @@ def _done(sch: Schedule, name: str) -> None:
     tensorize(sch, sch.get_block(name))
 
 
+def around(
+    sch: Schedule, block: BlockRV, intrin: BlockIntrin
+) -> Iterator[Callable[[Schedule], None]]:
+    """Yield the ways to put an intrinsic's loops inside of a block's, each a step to be tried."""
+    for inner in _matching(sch, block, intrin):
+        yield partial(_set_apart, block=block, inner=inner)
+
+
 def _set_apart(sch: Schedule, block: BlockRV, inner: Sequence[tuple[int, int]]) -> None:
     """Split the loops `inner`, each a number of a loop and a length, and put these inside."""
     loops, apart = sch.get_loops(block), []
     for number, length in inner:
         loops[number], kept = sch.split(loops[number], [None, length])
         apart.append(kept)
-    sch.reorder(*loops, *apart)
+    sch.reorder(*loops[min(number for number, _ in inner) :], *apart)
 
 
 def _matching(
     sch: Schedule, block: BlockRV, intrin: BlockIntrin
 ) -> Iterator[list[tuple[int, int]]]:
-    """The choices of loops of a block for an intrinsic's, which are of the kind and divide them."""
+    """The choices of loops of a block for an intrinsic's, which are of the kind and divide them.
+
+    Of the loops around this block alone.
+    """
     nest, wanted = nest_of(sch, block), loops_of(intrin)
-    lengths = [ops.as_int(sch.get(loop).extent) or 0 for loop, _ in nest]
-    for chosen in permutations(reversed(range(len(nest))), len(wanted)):
+    nodes = [sch.get(loop) for loop, _ in nest]
+    lengths = [ops.as_int(node.extent) or 0 for node in nodes]
+    own = [n for n, node in enumerate(nodes) if len(tree.leaf_blocks(node.body)) == 1]
+    for chosen in permutations(reversed(own), len(wanted)):
         fits = all(
             kind == nest[number][1] and length and lengths[number] % length == 0
             for number, (length, kind) in zip(chosen, wanted, strict=True)

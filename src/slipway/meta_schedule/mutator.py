@@ -10,13 +10,19 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from slipway.blocks import tree
+from slipway.blocks.schedule import Schedule
 from slipway.blocks.trace import Instruction, Trace
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
-from slipway.errors import NotAvailableError
+from slipway.errors import NotAvailableError, TuningError
+from slipway.ir import ops
 from slipway.meta_schedule.rule import RULES
+from slipway.meta_schedule.rule_questions import counted_by
+from slipway.meta_schedule.schedule_rule import PARALLEL
 from slipway.meta_schedule.utils import Described
 
 if TYPE_CHECKING:
+    from slipway.ir.function import PrimFunc
     from slipway.meta_schedule.tune_context import TuneContext
 
 
@@ -42,7 +48,8 @@ class Mutator(Described):
                 f"there are no mutators for {kind!r}: those here are for {', '.join(RULES)}"
             )
         found = {MutateTileSize(): 0.9, MutateComputeLocation(): 0.05, MutateUnroll(): 0.03}
-        return found if kind in ("llvm", "c") else {**found, MutateThreadBinding(): 0.02}
+        last = MutateParallel() if kind in ("llvm", "c") else MutateThreadBinding()
+        return {**found, last: 0.02}
 
 
 create = Mutator.create
@@ -108,21 +115,130 @@ class MutateThreadBinding(MutateUnroll):
         return [inst for inst in found if any(id(out) in taken for out in inst.outputs)]
 
 
-class MutateParallel(Mutator):
-    """Takes another number of threads' jobs: that is no sampled number here, and is not changed."""
+class _OfFunction(Mutator):
+    """A mutator that takes a trace's steps on the search's function, to see the loops there are."""
+
+    def __init__(self) -> None:
+        self._func: PrimFunc | None = None
+
+    def _initialize_with_tune_context(self, context: TuneContext) -> None:
+        self._func = None if context.mod is None else context.func
+
+    def _begun(self) -> Schedule:
+        if self._func is None:
+            raise TuningError(
+                f"{type(self).__name__} changes what depends on the loops of a function, and knows "
+                "none: give it to a TuneContext(mod, target=..., mutator_probs=...)"
+            )
+        return Schedule(self._func)
+
+
+class MutateParallel(_OfFunction):
+    """Gives another number of outer loops to threads: the jobs that a block is annotated with.
+
+    So many jobs for each of the target's cores at most; -1: it changes nothing.
+    """
 
     def __init__(self, max_jobs_per_core: int = 16) -> None:
-        self.max_jobs_per_core = max_jobs_per_core
+        super().__init__()
+        self.max_jobs_per_core, self._most = int(max_jobs_per_core), 0
+
+    def _initialize_with_tune_context(self, context: TuneContext) -> None:
+        super()._initialize_with_tune_context(context)
+        cores = 1 if context.target is None else max(1, context.target.num_cores)
+        self._most = max(0, self.max_jobs_per_core) * cores
+
+    def apply(self, trace: Trace, rand_state: int = -1) -> Trace | None:
+        """Return a trace with another number of jobs, None where all mean the same loops."""
+        rng, sch = _rng(rand_state), self._begun()
+        marked = [one for one in trace.insts if _annotates_jobs(one)]
+        if not marked:
+            return None
+        inst = rng.choice(marked)
+        trace.apply_to_schedule(sch, remove_postproc=True)
+        nests = jobs_by_loops(sch, _block_name(trace, inst), self._most)
+        plans = {_fused(nests, jobs): jobs for nest in nests for jobs in sorted(set(nest))}
+        plans = {plan: jobs for plan, jobs in plans.items() if jobs <= self._most}
+        plans.pop(_fused(nests, int(inst.inputs[1])), None)
+        if not plans:
+            return None
+        jobs = rng.choice(sorted(plans.values()))
+        changed = Instruction(inst.kind, [inst.inputs[0], jobs], inst.attrs, inst.outputs)
+        return trace.with_step(inst, changed)
 
 
-class MutateComputeLocation(Mutator):
-    """Computes a block elsewhere: the engine does, which knows the legal loops."""
+class MutateComputeLocation(_OfFunction):
+    """Computes a block elsewhere: at another of the loops where it may be then."""
+
+    def apply(self, trace: Trace, rand_state: int = -1) -> Trace | None:
+        """Return a trace with a block at another place, None where none has two."""
+        rng, sch = _rng(rand_state), self._begun()
+        found: list[tuple[Instruction, list[int]]] = []
+
+        def note(inst: Instruction, inputs: list[Any], _: list[Any], decision: Any) -> Any:
+            if inst.kind.method == "sample_compute_location":
+                others = [at for at in sch.compute_locations(inputs[0]) if at != int(decision)]
+                found.extend([(inst, others)] if others else [])
+            return decision
+
+        trace.apply_to_schedule(sch, remove_postproc=True, decision_provider=note)
+        if not found:
+            return None
+        inst, others = rng.choice(found)
+        return trace.with_decision(inst, rng.choice(others), remove_postproc=True)
 
 
-def own_mutators(given: object) -> list[PyMutator]:
-    """Return those of a script's own that have a probability."""
+def own_mutators(given: object) -> list[Mutator]:
+    """Return those that the engine's neighbours do not have, and that have a probability.
+
+    They are those of a script's own, and what changes the number of jobs, which no step samples.
+    """
     pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else ()
-    return [one for one, chance in pairs if isinstance(one, PyMutator) and float(chance) > 0]
+    own = (PyMutator, MutateParallel)
+    return [one for one, chance in pairs if isinstance(one, own) and float(chance) > 0]
+
+
+def jobs_by_loops(sch: Schedule, block: str, most: int) -> list[list[int]]:
+    """Return, for each nest inside of a block, how many jobs its first loops make: one, two, ...
+
+    Up to `most` jobs, of the outermost loops that count data for all that is computed in them.
+    """
+    held = sch.func.body if block == tree.ROOT else sch.get(sch.get_block(block))
+    found: list[list[int]] = []
+    for leaf in tree.leaf_blocks(held):
+        jobs: list[int] = []
+        made = 1
+        for loop in tree.own_loops(sch.func.body, leaf):
+            extent = ops.as_int(loop.extent)
+            kinds = {
+                dict(counted_by(one)).get(loop.loop_var) for one in tree.leaf_blocks(loop.body)
+            }
+            if extent is None or "reduce" in kinds or made >= most:
+                break
+            made *= extent
+            jobs.append(made)
+        found += [jobs] if jobs else []
+    return found
+
+
+def _fused(nests: list[list[int]], jobs: int) -> tuple[int, ...]:
+    """Return how many loops of each nest make so many jobs at least."""
+    return tuple(
+        next((n for n, made in enumerate(nest, 1) if made >= jobs), len(nest)) for nest in nests
+    )
+
+
+def _annotates_jobs(inst: Instruction) -> bool:
+    return inst.kind.method == "annotate" and list(inst.attrs) == [PARALLEL]
+
+
+def _block_name(trace: Trace, inst: Instruction) -> str:
+    """Return the name of the block that a step is about."""
+    (block, *_) = inst.inputs
+    for one in trace.insts:
+        if one.kind.method == "get_block" and any(out is block for out in one.outputs):
+            return str(one.attrs[0])
+    return str(getattr(block, "name", tree.ROOT))
 
 
 def _choosing(trace: Trace, method: str) -> list[Instruction]:

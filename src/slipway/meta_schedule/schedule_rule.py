@@ -17,6 +17,7 @@ from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import TuningError
 from slipway.ir.expr import Call
 from slipway.ir.visit import walk
+from slipway.meta_schedule.fragment_rule import MultiLevelTilingTensorCore
 from slipway.meta_schedule.intrin_rule import MultiLevelTilingWithIntrin
 from slipway.meta_schedule.rule import RULES, ScheduleRule
 from slipway.meta_schedule.rule_questions import (
@@ -45,9 +46,9 @@ UNROLL = "meta_schedule.unroll_explicit"
 
 __all__ = [
     "AddRFactor", "ApplyCustomRule", "AutoBind", "AutoInline", "CrossThreadReduction",
-    "InlineConstantScalars", "MultiLevelTiling", "MultiLevelTilingWithIntrin",
-    "ParallelizeVectorizeUnroll", "PyScheduleRule", "RandomComputeLocation", "ReuseType",
-    "ScheduleRule", "create",
+    "InlineConstantScalars", "MultiLevelTiling", "MultiLevelTilingTensorCore",
+    "MultiLevelTilingWithIntrin", "ParallelizeVectorizeUnroll", "PyScheduleRule",
+    "RandomComputeLocation", "ReuseType", "ScheduleRule", "create",
 ]  # fmt: skip
 
 create = ScheduleRule.create

@@ -100,6 +100,7 @@ class MultiLevelTiling(ScheduleRule):
                     sch.set_scope(block, 0, scope)
             else:
                 copied = sch.cache_write(block, 0, scope)
+        copies = self._copies(sch, block)
         levels: list[list[LoopRV]] = [[] for _ in self.structure]
         nest, kept = self._tiles(sch, block)
         for loop, kind in nest:
@@ -112,6 +113,7 @@ class MultiLevelTiling(ScheduleRule):
                 levels[n].append(part)
         sch.reorder(*[loop for each in levels for loop in each], *kept)
         self._bind(sch, levels)
+        self._place(sch, block, levels, copies)
         if copied is not None:
             spatial = [each for each, letter in zip(levels, self.structure, strict=True)
                        if letter == "S" and each]  # fmt: skip
@@ -119,7 +121,19 @@ class MultiLevelTiling(ScheduleRule):
                 raise ScheduleError(f"the structure {self.structure} has no level {level}")
             sch.reverse_compute_at(copied, spatial[level - 1][-1])
         if read:
-            self._fetch(sch, block, levels[read - 1][-1])
+            reading = [(copy, 0) for copy in copies[1:]]
+            self._fetch(sch, reading or _reads(sch, block), levels[read - 1][-1])
+
+    def _copies(self, sch: Schedule, block: BlockRV) -> list[BlockRV]:
+        """Return the blocks by which a tile's result, and then what it reads, are copied."""
+        del sch, block
+        return []
+
+    def _place(
+        self, sch: Schedule, block: BlockRV, levels: Sequence[Sequence[LoopRV]],
+        copies: Sequence[BlockRV],
+    ) -> None:  # fmt: skip
+        """Put these copies into the tile's loops."""
 
     def _bind(self, sch: Schedule, levels: list[list[LoopRV]]) -> None:
         """Give the outer levels of data to blocks and threads."""
@@ -129,16 +143,21 @@ class MultiLevelTiling(ScheduleRule):
             levels[n] = [sch.fuse(*loops) if len(loops) > 1 else loops[0]]
             sch.bind(levels[n][0], thread)
 
-    def _fetch(self, sch: Schedule, block: BlockRV, loop: LoopRV) -> None:
-        """Bring what a block reads into memory of its own, which all threads fill together."""
+    def _fetch(self, sch: Schedule, reading: Sequence[tuple[BlockRV, int]], loop: LoopRV) -> None:
+        """Bring what blocks read into memory of its own, which all threads fill together."""
         scope = self.reuse_read.scope if self.reuse_read else "shared"
         share = [1.0 / len(self.vectors)] * len(self.vectors)
-        for number in range(len(tree.read(sch.get(block)))):
+        for block, number in reading:
             copy = sch.cache_read(block, number, scope)
             sch.compute_at(copy, loop)
             if self.binds:
                 vector = sch.sample_categorical(self.vectors, share)
                 sch.annotate(copy, COOPERATIVE, vector)
+
+
+def _reads(sch: Schedule, block: BlockRV) -> list[tuple[BlockRV, int]]:
+    """Return each of a block's inputs by its number."""
+    return [(block, number) for number in range(len(tree.read(sch.get(block))))]
 
 
 def _levels_of(reuse: ReuseType | None) -> list[int]:

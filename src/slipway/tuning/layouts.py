@@ -28,13 +28,15 @@ from slipway.tuning.space import Candidate, Choices, candidate_of
 class LayoutTask:
     """One convolution or product of a model; `weight` is how often the model has it.
 
-    `decided` is what the default is, by the other candidates' names.
+    `decided` is what the default is, by the other candidates' names; `plain_part`, where it is
+    known, what the plain layout is predicted to take of the time on blocks.
     """
 
     problem: Problem
     values: LayoutSpace
     weight: int = 1
     decided: Candidate | None = None
+    plain_part: float | None = None
 
     @cached_property
     def space(self) -> Choices:
@@ -86,7 +88,7 @@ def extract_layouts(
         kernel_graph(module, compile_target(target), params)
     for each in met:
         decided = None if each.decided is None else candidate_of(*each.decided)
-        task = LayoutTask(each.problem, each.space, decided=decided)
+        task = LayoutTask(each.problem, each.space, decided=decided, plain_part=each.plain_part)
         if task.key in found:
             found[task.key].weight += 1
         else:

@@ -94,12 +94,28 @@ class ModelBench:
         if self._wanted is None:
             found = interpret(self.module, params=self.params, **self.inputs)
             self._wanted = [np.asarray(a) for a in (found if isinstance(found, tuple) else [found])]
-        return twice(lambda: self._difference(path))
+        wanted = self._wanted
+        return twice(lambda: self._difference(path, wanted))
 
-    def _difference(self, path: Path) -> str:
-        assert self._wanted is not None
+    def difference(self, path: Path, beside: Path) -> str:
+        """Return how one library's outputs are wrong where another's are right; "" if they are not.
+
+        The reference, which takes its time, is asked where the two differ on the device.  Raises
+        RPCError as `verify` does.
+        """
+        found = twice(lambda: self._difference(path, self._first(beside)))
+        return found if found and self.verify(path) and not self.verify(beside) else ""
+
+    def _first(self, path: Path) -> list[Array]:
         try:
-            return next(filter(None, differences(self._open().results(path), self._wanted)), "")
+            return list(next(iter(self._open().results(path))))
+        except RPCError:
+            self.__exit__()
+            raise
+
+    def _difference(self, path: Path, wanted: list[Array]) -> str:
+        try:
+            return next(filter(None, differences(self._open().results(path), wanted)), "")
         except RPCError:
             self.__exit__()
             raise

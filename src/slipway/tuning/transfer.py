@@ -6,7 +6,8 @@ by how a candidate is to its default on the one, over how it is on the other.  W
 faster than the default is left.
 
 A layout is compared with what this machine's default is there (`alike`), which need not be the
-default there: that it is faster than another default says nothing.
+default there: that it is faster than another default says nothing.  Between plain data and blocks
+it is corrected as kernels are, by what the layout passes for the two machines predict of both.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from slipway.tuning.task import extract_tasks
 
 CLEARLY = 0.97  # of the default's time, or a candidate is not taken
 CLEARLY_ALONE = 0.8  # the same where no cost model speaks of both, as of layouts
+PLAIN = "plain"  # the layout without blocks
 TRUSTED = 2.0  # the cost models' correction is at most this, either way
 
 
@@ -91,8 +93,11 @@ class Elsewhere:
             compared.add(target)
             for candidate in task.candidates():
                 score = scores.get(alike(candidate, there))
-                if score is not None and score < CLEARLY_ALONE * beside:
-                    found.append(Foretold(task, candidate, score / beside, target))
+                if score is None:
+                    continue
+                guess = score / beside * _between_layouts(task, there, candidate)
+                if guess < CLEARLY_ALONE:
+                    found.append(Foretold(task, candidate, guess, target))
         found += [f for f in all_foretold(task, self.database) if f.from_target not in compared]
         own = set(() if task.decided is None else task.decided.knobs)
         best: dict[Candidate, Foretold] = {}
@@ -123,6 +128,15 @@ class Elsewhere:
             c: s if c == right else max(1.0, s) for c, s in self.database.measured(there).items()
         }
         return scores | {there.decided: 1.0}
+
+
+def _between_layouts(here: LayoutTask, there: LayoutTask, candidate: Candidate) -> float:
+    """Return how much less a layout gains here than there, by what both passes predict."""
+    if here.plain_part is None or there.plain_part is None or here.decided is None:
+        return 1.0
+    steps = (candidate.strategy == PLAIN) - (here.decided.strategy == PLAIN)
+    correction = (here.plain_part / there.plain_part) ** steps
+    return min(TRUSTED, max(1 / TRUSTED, correction))
 
 
 def alike(candidate: Candidate, there: LayoutTask) -> Candidate | None:

@@ -5,6 +5,9 @@ model with every choice runs in rounds with the model without; where it is slowe
 halved until those at fault are known.  They are set aside in the database.  Many that cost a little
 each are not told apart by a clock with noise: where two comparisons say that the model gains
 nothing by what is left, that is set aside as a whole.
+
+What was verified when it won is looked at once more so: a choice with which the model's outputs are
+wrong, and without which they are right, is set aside too.
 """
 
 from __future__ import annotations
@@ -36,12 +39,14 @@ WITHOUT, WITH = Candidate("without", ()), Candidate("with", ())
 class WholeModel:
     """A model before and after: `seconds` of a run untuned, `score` of a tuned one over that.
 
-    `set_aside` are the tasks whose winners the model is slower with.
+    `set_aside` are the tasks whose winners the model is slower with, or wrong: then they are among
+    `wrong`, too.
     """
 
     seconds: float
     score: float
     set_aside: tuple[KeptTask, ...]
+    wrong: tuple[KeptTask, ...] = ()
 
 
 def check_model(
@@ -81,6 +86,7 @@ class _Check:
     def __init__(self, bench: ModelBench, database: Database) -> None:
         self.bench, self.database = bench, database
         self.aside: list[KeptTask] = []
+        self.wrong: list[KeptTask] = []
 
     def run(self, chosen: Sequence[Choice]) -> WholeModel:
         # Layouts come first: they decide which kernels there are.
@@ -88,21 +94,23 @@ class _Check:
         kernels = self.kept(layouts, [c for c in chosen if not isinstance(c[0], LayoutTask)])
         left = layouts + kernels
         before, after = self.compared([], left)
-        if left and after.score > 1.0:
+        if left and (after.score > 1.0 or after.error):
             before, again = self.compared([], left)
-            if again.score > 1.0:
+            if again.score > 1.0 or again.error:
                 for task, candidate in left:
                     self.set_aside(task, candidate, again)
                 again = before
             after = again
-        return WholeModel(statistics.median(before.seconds), after.score, tuple(self.aside))
+        return WholeModel(
+            statistics.median(before.seconds), after.score, *map(tuple, (self.aside, self.wrong))
+        )
 
     def kept(self, base: list[Choice], choices: list[Choice]) -> list[Choice]:
-        """Return the choices that do not slow down the model as it is with `base`."""
+        """Return the choices that neither slow down nor spoil the model as it is with `base`."""
         if not choices:
             return []
         without, with_ = self.compared(base, base + choices)
-        if not _is_slower(with_, without):
+        if not with_.error and not _is_slower(with_, without):
             return choices
         if len(choices) == 1:
             self.set_aside(*choices[0], with_)
@@ -113,22 +121,26 @@ class _Check:
         return first + self.kept(base + first, choices[half:])
 
     def compared(self, without: list[Choice], with_: list[Choice]) -> tuple[Measured, Measured]:
-        """Return the times of the model with two sets of choices, interleaved."""
+        """Return the times of the model with two sets of choices, interleaved.
+
+        What the second spoils of its outputs is its error.
+        """
         paths = {WITHOUT: self.bench.build(without), WITH: self.bench.build(with_)}
         times = twice(lambda: self.bench.times(paths, ROUNDS))
         one, other = (scored(c, times[c], times[WITHOUT]) for c in (WITHOUT, WITH))
+        other.error = self.bench.difference(paths[WITH], paths[WITHOUT]) if with_ else ""
         return one, other
 
     def set_aside(self, task: KeptTask, candidate: Candidate, whole: Measured) -> None:
         self.aside.append(task)
+        self.wrong += [task] if whole.error else []
+        slow = f"the model takes {whole.score:.3g} of its time without this choice"
+        spoiled = f"the model is wrong with this choice: {whole.error}"
         self.database.set_aside(
             task,
             self.bench.runner.device,
-            Measured(
-                candidate, whole.seconds, whole.score,
-                error=f"the model takes {whole.score:.3g} of its time without this choice",
-            ),
-        )  # fmt: skip
+            Measured(candidate, whole.seconds, whole.score, error=spoiled if whole.error else slow),
+        )
 
 
 def _is_slower(one: Measured, other: Measured) -> bool:

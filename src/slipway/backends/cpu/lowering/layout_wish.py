@@ -48,13 +48,15 @@ class LayoutProblem:
     """An operator that the layout pass met, and what could be wanted of it.
 
     `decided` is what the pass made of it by itself: a strategy with its knobs, None where it was
-    told.
+    told.  `plain_part`: of the time on blocks, what the plain way is predicted to take; None where
+    the pass did not have to compare the two.
     """
 
     problem: Problem
     space: LayoutSpace
     call: Call
     decided: tuple[str, dict[str, int]] | None = None
+    plain_part: float | None = None
 
 
 _MET: ContextVar[list[LayoutProblem] | None] = ContextVar("met by the layout pass", default=None)
@@ -99,6 +101,13 @@ def note_layout(call: Call, made: Expr | None) -> None:
     for layout in met or ():
         if layout.call is call and forced_for(layout.problem) is None:
             layout.decided = _decided(layout.space, made)
+
+
+def note_plain(call: Call, cycles: float, on_blocks: float) -> None:
+    """Be told what a call is predicted to take if it stays plain, and on blocks."""
+    for layout in _MET.get() or ():
+        if layout.call is call and on_blocks > 0:
+            layout.plain_part = cycles / on_blocks
 
 
 def _decided(space: LayoutSpace, made: Expr | None) -> tuple[str, dict[str, int]]:

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from slipway.backends.cpu.lowering.blocked_value import reshaped
+from slipway.backends.cpu.lowering.layout_wish import note_plain
 from slipway.backends.cpu.tile import choose_tile, fma
 from slipway.backends.strategy import Problem, strategies
 from slipway.relay import op_registry
@@ -69,7 +70,9 @@ def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> 
             cycles = strategy.predicted(problem, strategy.knobs_for(problem))
             assert cycles is not None
             plain = cycles + _moving(on_blocks.moved_plain, target)
-            return plain <= target.core.costs.plain_gain * on_blocks.cycles(problem, lanes)
+            blocked = on_blocks.cycles(problem, lanes)
+            note_plain(call, plain, blocked)
+            return plain <= target.core.costs.plain_gain * blocked
     return False
 
 
