@@ -137,7 +137,7 @@ def _reduction(w: Writer, call: Call) -> str | None:
         return None
     first = 16 if name in ("add", "mul") else 18
     if w.opset < first:
-        raise Unwritten(f"{call.op.name} ({name}, before opset {first})")  # type: ignore[attr-defined]
+        raise Unwritten(f"{call.op.name} ({name}, before opset {first})")
     return str(name)
 
 
@@ -166,8 +166,8 @@ def _layout_transform(w: Writer, call: Call, given: Given) -> str:
     """Blocks are joined to whole axes, these cut into the new blocks."""
     source, target = (parse_layout(v) for v in (call.attrs.src_layout, call.attrs.dst_layout))
     whole = source.whole_shape(shape_of(call.args[0]))
-    places = source.positions()
-    order = [places[letter, depth] for letter in target.letters
+    found_at = source.positions()
+    order = [found_at[letter, depth] for letter in target.letters
              for depth in range(len(source.blocks_of(letter)) + 1)]  # fmt: skip
     split, where = [], []
     for letter in target.letters:
