@@ -51,7 +51,7 @@ PARTS_OF = {
     ),
     "slipway.rpc.device": ("slipway.rpc.array",),
     "slipway.target.target": ("slipway.target.forms",),
-    "slipway.te.group": ("slipway.te.stage",),
+    "slipway.te.group": ("slipway.te.primitives.state",),
     "slipway.te.infer_bound": ("slipway.te.scan_loop",),
     "slipway.te.lowering": (
         "slipway.te.buffer_reads",
@@ -62,10 +62,14 @@ PARTS_OF = {
     "slipway.te.schedule": (
         "slipway.te.dataflow",
         "slipway.te.group",
+        "slipway.te.primitives.state",
         "slipway.te.scan_loop",
-        "slipway.te.stage",
     ),
-    "slipway.te.stage": ("slipway.te.group",),
+    "slipway.te.stage": (
+        "slipway.te.group",
+        "slipway.te.primitives.place",
+        "slipway.te.primitives.state",
+    ),
 }
 
 

@@ -106,6 +106,8 @@ def stub_of(facade: ModuleType) -> str:
     among = [m if m.startswith("slipway.") else f"slipway.ir.{m}" for m in tables]
     for name in names_of(facade):
         value = getattr(facade, name)
+        if inspect.isfunction(value):
+            value = getattr(value, "as_defined", value)  # of `slipway.arguments.explained`
         source = str(getattr(facade, "_HOMES", {}).get(name, "")).partition(":")
         if isinstance(value, ModuleType):
             package, _, last = value.__name__.rpartition(".")

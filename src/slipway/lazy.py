@@ -93,11 +93,12 @@ class MissingName(AttributeError):
 
 
 def offer(
-    facade: str, homes: Mapping[str, str], submodules: bool = False
+    facade: str, homes: Mapping[str, str], submodules: bool = False, explain: bool = False
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of the module `facade`, which offers the names of `homes`.
 
-    With `submodules` an attribute is also a module of that name in the package.
+    With `submodules` an attribute is also a module of that name in the package, and with `explain`
+    functions say which of their arguments was wrong (`slipway.arguments.explained`).
     """
     paths(facade, homes)
 
@@ -112,6 +113,8 @@ def offer(
                         raise
             raise MissingName(facade, name, list(homes))
         value = load(home)
+        if explain:
+            value = load("slipway.arguments:explained")(value, load("slipway.arguments:COMMON"))
         setattr(sys.modules[facade], name, value)
         return value
 

@@ -4,6 +4,7 @@ import numpy as np
 
 import slipway as tvm
 from slipway import relay
+from slipway.compiler.open_sizes import largest_bytes
 from slipway.frontends.steps import run_steps
 from slipway.relay.op_registry import get
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs, IntegerDenseAttrs
@@ -106,7 +107,7 @@ def check_program(lib):
         if location.space != "workspace":
             return []
         assert location.offset + argument.type.size_bytes <= program.plan.pool_bytes(location.index)
-        return [(location.index, location.offset + i) for i in range(argument.type.size_bytes)]
+        return [(location.index, location.offset + i) for i in range(largest_bytes(argument.type))]
 
     for port in program.inputs:
         if port.location is not None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import typer
 from tests.docs import test_blocks
+from tests.docs.test_migration_page import write_array
 
 import slipway
 from slipway.cli.app import app
@@ -99,6 +100,7 @@ def files(tmp_path_factory, repository, shared):
         shutil.copy(folder / "model.onnx", folder / f"{name}.onnx")
     for name in ("kws", "float", "int8"):
         shutil.copy(shared / "models/tflite/kws_ref_model.tflite", folder / f"{name}.tflite")
+    write_array(folder / "model_data.cc", (folder / "kws.tflite").read_bytes())
     x = np.random.default_rng(0).normal(size=(3, 1, 3, 224, 224)).astype("float32")
     for name in ("cat", "x"):
         np.savez(folder / f"{name}.npz", x=x[0])

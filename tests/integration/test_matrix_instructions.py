@@ -1,5 +1,6 @@
-"""Products by instructions of ARM that multiply matrices or pairs, on an emulated processor."""
+"""Products by instructions of ARM on matrices, pairs and halves, on an emulated processor."""
 
+import re
 import subprocess
 
 import ml_dtypes
@@ -8,8 +9,10 @@ import pytest
 
 import slipway as tvm
 from slipway import relay, rpc
+from slipway.compiler.precision import in_precision
 from slipway.contrib import graph_executor
 from slipway.relay.interpret import interpret
+from slipway.target import Target
 from slipway.toolchain import emulators, native
 
 TARGET = "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n2"
@@ -110,3 +113,56 @@ def test_bfloat16_sums_in_float32(remote, tmp_path):
         step = 2.0**-8 if got.dtype == ml_dtypes.bfloat16 else 2e-6
         got, want = got.astype("float64"), want.astype("float64")
         np.testing.assert_allclose(got, want, rtol=2 * step, atol=step * np.abs(want).max())
+
+
+def half_model(draw):
+    """A convolution, a dense layer and a product of two variables, in float32."""
+    x = relay.var("x", shape=(1, 16, 11, 11))
+    kernel = relay.const(draw(24, 16, 3, 3))
+    image = relay.nn.relu(relay.nn.conv2d(x, kernel, channels=24, kernel_size=(3, 3)))
+    rows = relay.reshape(x, (16, 121))
+    units = relay.nn.dense(rows, relay.const(draw(40, 121)))
+    square = relay.nn.batch_matmul(relay.expand_dims(rows, 0), relay.expand_dims(rows, 0))
+    function = relay.Function([x], relay.Tuple((image, units, square)))
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
+
+
+def small(*shape):
+    """Numbers whose products and sums float16 holds exactly."""
+    return RNG.integers(-3, 4, shape).astype("float32")
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+# Instructions of float16 by target: multiply-adds of eight, of 32 lanes.
+HALF = {
+    "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76": r"fmla\s+v\d+\.8h",
+    "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n2": r"fmla\s+v\d+\.8h",
+    "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids": r"vfmadd\d+ph\s.*%zmm",
+}
+
+
+@pytest.mark.parametrize("target", HALF)
+def test_processors_with_float16_multiply_and_add_in_it_where_that_is_chosen(target):
+    for precision, narrow in (("float16_acc16", True), ("float16", False), ("auto", False)):
+        made, _ = in_precision(half_model(normal), None, precision, Target(target))
+        with tvm.transform.PassContext(opt_level=3):
+            assembly = relay.build(made, target=target).get_lib().get_source("asm")
+        assert bool(re.search(HALF[target], assembly)) == narrow, precision
+
+
+@pytest.mark.parametrize(("draw", "bound"), [(small, 0), (normal, 2.0**-8)])
+def test_float16_sums_in_float16_where_that_is_chosen(remote, draw, bound, tmp_path):
+    module, data = half_model(draw), draw(1, 16, 11, 11)
+    made, _ = in_precision(module, None, "float16_acc16", Target(TARGET))
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(made, target=TARGET)
+    library.export_library(tmp_path / "half.tar")
+    remote.upload(tmp_path / "half.tar")
+    model = graph_executor.GraphModule(remote.load_module("half.tar")["default"](remote.cpu()))
+    model.run(x=data)
+    for number, want in enumerate(interpret(module["main"], data)):
+        got = model.get_output(number).numpy()
+        assert np.abs(got - want).max() <= bound * np.abs(want).max()

@@ -115,9 +115,62 @@ def test_pyocd_is_told_the_chip(tmp_path, monkeypatch):
     fake_tool(tmp_path, "pyocd")
     flash_board(board, tmp_path / "x.elf")
     called = (tmp_path / "called").read_text()
-    assert called.endswith(f"pyocd flash --target stm32f446retx {tmp_path}/x.elf\n")
+    # Without --no-wait pyOCD waits for a probe for ever.
+    assert called.endswith(f"pyocd flash --no-wait --target stm32f446retx {tmp_path}/x.elf\n")
     with pytest.raises(ArgumentValueError, match="flash_command"):
         flash_board(find_board("mps2-an386"), tmp_path / "x.elf")
+
+
+def test_what_pyocd_lacks_of_a_chip_is_told(tmp_path, monkeypatch):
+    """Its own words name a page; what is missing is one command."""
+    tool = tmp_path / "pyocd"
+    tool.write_text("#!/bin/sh\necho Target type stm32u575zitx not recognized. >&2\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(ToolchainError, match=r"not recognized(.|\n)*pack install stm32u575zitx"):
+        flash_board(find_board("nucleo-u575zi"), tmp_path / "x.elf")
+
+
+def drive_of(folder, board_id):
+    folder.mkdir()
+    (folder / "INFO_UF2.TXT").write_text(
+        f"UF2 Bootloader v3.0\r\nModel: X\r\nBoard-ID: {board_id}\r\n"
+    )
+    return folder
+
+
+def test_the_drive_of_the_other_pico_is_not_written_to(project, tmp_path, monkeypatch):
+    """A boot ROM takes the image of another family without a word and does nothing with it."""
+    pico, pico2 = drive_of(tmp_path / "a", "RPI-RP2"), drive_of(tmp_path / "b", "RP2350")
+    named = drive_of(tmp_path / "c", "MAKERS-OWN")
+    handler = BaremetalHandler(project)  # of a Pico 2
+    with pytest.raises(RPCConnectionError, match=r"Pico 2.*/a is that of RPI-RP2.*BOOTSEL"):
+        handler.flash({"drive": str(pico)})
+    assert not (pico / "firmware.uf2").exists()
+    monkeypatch.setattr(board_tools, "_mounted_drives", lambda: [pico, pico2])
+    handler.flash({})
+    assert (pico2 / "firmware.uf2").exists()
+    assert not (pico / "firmware.uf2").exists()
+    handler.flash({"drive": str(named)})
+    assert (named / "firmware.uf2").exists()
+    monkeypatch.setattr(board_tools, "_mounted_drives", lambda: [named, pico2])
+    with pytest.raises(RPCConnectionError, match=r"MAKERS-OWN.*RP2350"):
+        handler.flash({})
+
+
+def test_a_pico_without_a_drive_is_programmed_by_picotool(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(board_tools, "_mounted_drives", list)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    handler = BaremetalHandler(project)
+    with pytest.raises(RPCConnectionError, match=r"no drive is mounted.*picotool"):
+        handler.flash({})
+    fake_tool(tmp_path, "picotool")
+    handler.flash({})
+    image = project / "build/firmware.uf2"
+    assert (tmp_path / "called").read_text().endswith(f"picotool load -v -x {image}\n")
+    assert image.read_bytes() == uf2_image(
+        (project / "build/firmware.elf").read_bytes(), 0xE48BFF59
+    )
 
 
 @pytest.mark.parametrize(

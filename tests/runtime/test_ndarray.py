@@ -137,3 +137,9 @@ def test_a_view_of_what_is_not_contiguous_is_refused():
     crossed = nd.from_dlpack(torch.arange(6.0).reshape(2, 3).T)
     with pytest.raises(ArgumentValueError, match="not contiguous has no view"):
         crossed._create_view((6,))
+
+
+def test_an_array_in_memory_of_a_kernel_is_refused():
+    assert nd.empty((2, 3), "float32", cpu(0), "global").shape == (2, 3)
+    with pytest.raises(ArgumentValueError, match=r"mem_scope='global\.texture'.*cache_read"):
+        nd.empty((2, 3, 4), "float32", cpu(0), mem_scope="global.texture")

@@ -10,8 +10,8 @@ from slipway.ir.expr import Call
 from slipway.ir.interpreter.interpret import run
 from slipway.te import inline
 from slipway.te.inline import inline_bodies
+from slipway.te.primitives.state import INLINE
 from slipway.te.rewrite import inside
-from slipway.te.stage import INLINE
 
 
 def chain(stages, formula):

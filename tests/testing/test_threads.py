@@ -39,6 +39,72 @@ def bound(schedule, stage, axes, tags):
 # -- right ones ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("shape", "scope", "dtype"),
+    [
+        ((5, 7, 4), "global.texture", "float32"),
+        ((2, 3, 5, 9, 4), "global.texture", "float16"),
+        ((6, 3, 5, 9, 4), "global.texture-weight", "float32"),
+        ((2, 3, 7, 8, 4), "global.texture-nhwc", "float32"),
+    ],
+)
+def test_images_between_kernels(shape, scope, dtype):
+    a = te.placeholder(shape, dtype, name="a")
+    *front, columns, lanes = shape
+    k = te.reduce_axis((0, 3), name="k")
+
+    def three(*at):
+        *before, x, c = at
+        return te.sum(a(*before, x + k, c).astype("float32"), axis=[k])
+
+    out = te.compute((*front, columns - 2, lanes), three, name="out")
+    s = te.create_schedule(out.op)
+    copied = s[s.cache_read(a, scope, [out])]
+    computed = s[out]
+    computed.reorder(*computed.op.axis[:-1], k, computed.op.axis[-1])
+    for stage in (copied, computed):
+        stage.vectorize(stage.op.axis[-1])
+        block, thread = stage.split(stage.fuse(*stage.op.axis[:-1]), factor=16)
+        bound(s, stage.op, [block, thread], ["blockIdx.x", "threadIdx.x"])
+    given, found = floats(*shape).astype(dtype), zeros(*front, columns - 2, lanes)
+    tvm.testing.run_threads(s, [a, out], [given, found], "opencl")
+    x = given.astype("float32")
+    wanted = x[..., :-2, :] + x[..., 1:-1, :] + x[..., 2:, :]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("image", ["a", "c"])
+def test_arguments_that_are_images(image):
+    there = {name: "global.texture" if name == image else "global" for name in "ac"}
+
+    @T.prim_func
+    def turned(p: T.handle, q: T.handle):
+        a = T.match_buffer(p, (5, 7, 4), "float32", scope=there["a"])
+        c = T.match_buffer(q, (5, 7, 4), "float32", scope=there["c"])
+        for b in T.thread_binding(5, thread="blockIdx.x"):
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                for lane in T.vectorized(4):
+                    c[b, t, lane] = a[b, 6 - t, lane] * T.float32(2)
+
+    given, found = floats(5, 7, 4), zeros(5, 7, 4)
+    tvm.testing.run_threads(turned, None, [given, found], "opencl")
+    np.testing.assert_array_equal(found, given[:, ::-1] * 2)
+
+
+def test_a_column_that_an_image_does_not_have():
+    @T.prim_func
+    def shifted(p: T.handle, q: T.handle):
+        a = T.match_buffer(p, (5, 7, 4), "float32", scope="global.texture")
+        c = T.match_buffer(q, (5, 7, 4), "float32")
+        for b in T.thread_binding(5, thread="blockIdx.x"):
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                for lane in T.vectorized(4):
+                    c[b, t, lane] = a[b, t + 1, lane]
+
+    said = refused(shifted, floats(5, 7, 4), zeros(5, 7, 4), target="opencl")
+    assert "thread (6, 0, 0) of block (0, 0, 0): column 7 of image 'a', which has 7" in said
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_reduction_across_threads_with_rows_beside_it(target):
     a = te.placeholder((6, 32), name="a")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.auto_scheduler import (
     _ffi_api,
     compute_dag,
@@ -71,6 +72,8 @@ __all__ = [
     "register_workload", "relay_integration", "save_records", "search_policy", "search_task",
     "task_scheduler", "utils", "workload_registry",
 ]  # fmt: skip
+
+explain_all(globals(), __all__, COMMON)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,8 @@ from slipway.auto_scheduler.loop_state import State, StateObject
 from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import TuningError
 from slipway.te.operation import ComputeOp
-from slipway.te.stage import INLINE, Stage
+from slipway.te.primitives.state import INLINE
+from slipway.te.stage import Stage
 
 
 class Consumers:

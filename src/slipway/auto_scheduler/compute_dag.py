@@ -39,8 +39,8 @@ from slipway.ir.expr import (
 from slipway.ir.node import Node
 from slipway.te.infer_bound import Bounds
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp
+from slipway.te.primitives.state import INLINE
 from slipway.te.schedule import Schedule
-from slipway.te.stage import INLINE
 
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Mod, Max, Min)
 _COMPARISONS = (EQ, NE, LT, LE, GT, GE)

@@ -15,8 +15,9 @@ from slipway.auto_scheduler.steps import MARKS, Replay, Step
 from slipway.errors import TuningError
 from slipway.ir.expr import IntImm, IterVar, Range
 from slipway.te.operation import Operation
-from slipway.te.relations import Fuse, Split
-from slipway.te.stage import INLINE, ROOT, Stage
+from slipway.te.primitives.relations import Fuse, Split
+from slipway.te.primitives.state import INLINE, ROOT
+from slipway.te.stage import Stage
 from slipway.tuning.space import Candidate
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from slipway.auto_scheduler.compute_dag import ComputeDAG
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.autotvm import measure as engine
 from slipway.autotvm import record
-from slipway.errors import TuningError, reason_of
+from slipway.errors import ArgumentTypeError, TuningError, reason_of
 from slipway.target import Target
 from slipway.tuning.space import Candidate, candidate_of
 
@@ -108,7 +108,7 @@ def load_record_from_string(line: str) -> Trial:
             bool(row.get("verified", True)) and int(error_no) == 0,
         )  # fmt: skip
         if not isinstance(steps, list):
-            raise TypeError("steps")
+            raise ArgumentTypeError("steps")
     except (
         ValueError,
         KeyError,

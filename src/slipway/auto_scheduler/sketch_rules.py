@@ -26,8 +26,9 @@ from slipway.errors import TuningError
 from slipway.ir.expr import IntImm, IterVar
 from slipway.target import Target
 from slipway.te.operation import ComputeOp, Operation
-from slipway.te.relations import Split
-from slipway.te.stage import INLINE, ROOT, Stage
+from slipway.te.primitives.relations import Split
+from slipway.te.primitives.state import INLINE, ROOT
+from slipway.te.stage import Stage
 from slipway.tuning.space import Candidate, candidate_of, divisors, fitting
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway import te
-from slipway.errors import TuningError
+from slipway.errors import ArgumentValueError, TuningError
 from slipway.ir.expr import IterVar
 from slipway.te.operation import Operation
 from slipway.te.stage import Stage
@@ -114,7 +114,7 @@ class Replay:
     def _fuse(self, stage: int, loops: list[int]) -> IterVar:
         axes = [_at(self.axes[stage], i) for i in loops]
         if not loops or list(loops) != list(range(loops[0], loops[0] + len(loops))):
-            raise ValueError("fused loops follow each other")
+            raise ArgumentValueError("fused loops follow each other")
         fused = self.stages[stage].fuse(*axes)
         self.axes[stage][loops[0] : loops[-1] + 1] = [fused]
         shown = ", ".join(map(self._word, axes))
@@ -134,7 +134,7 @@ class Replay:
     def _reorder(self, stage: int, order: list[int]) -> None:
         old = self.axes[stage]
         if sorted(order) != list(range(len(old))):
-            raise ValueError("a reorder names every loop once")
+            raise ArgumentValueError("a reorder names every loop once")
         self.axes[stage] = [old[i] for i in order]
         self.stages[stage].reorder(*self.axes[stage])
         self._say(stage, f"reorder({', '.join(map(self._word, self.axes[stage]))})")
@@ -172,7 +172,7 @@ class Replay:
         """Return the inner lengths of the split that is step number `source`."""
         step = self.steps[source]
         if step[0] != "SP":
-            raise ValueError(f"step {source} is no split")
+            raise ArgumentValueError(f"step {source} is no split")
         return [None if n is None else int(n) for n in step[4]]
 
     def _follow_split(self, stage: int, loop: int, source: int, parts: int) -> list[IterVar]:
@@ -277,5 +277,5 @@ def _at(axes: Sequence[IterVar], loop: int) -> IterVar:
 
 def _index(number: Any, of: Sequence[Any], what: str) -> int:
     if not isinstance(number, int) or not 0 <= number < len(of):
-        raise ValueError(f"there is no {what} {number!r}")
+        raise ArgumentValueError(f"there is no {what} {number!r}")
     return number

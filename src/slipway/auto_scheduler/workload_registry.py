@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway import te
-from slipway.errors import TuningError, did_you_mean
+from slipway.errors import ArgumentTypeError, TuningError, did_you_mean
 from slipway.ir.expr import IntImm
 
 Workload = Callable[..., Sequence[te.Tensor]]
@@ -140,4 +140,4 @@ def _plain(value: Any) -> Any:
         return ["TENSOR", [int(n) for n in value.shape], value.dtype]  # type: ignore[call-overload]
     if isinstance(value, IntImm):
         return int(value)
-    raise TypeError(f"a {type(value).__name__}")
+    raise ArgumentTypeError(f"a {type(value).__name__}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.autotvm import callback, database, graph_tuner, measure, record, task, tophub, tuner
 from slipway.autotvm.graph_tuner import apply_graph_best
 from slipway.autotvm.measure import (
@@ -37,6 +38,8 @@ __all__ = [
     "apply_graph_best", "apply_history_best", "callback", "database", "get_config", "graph_tuner",
     "measure", "measure_option", "measure_str_key", "record", "task", "template", "tophub", "tuner",
 ]  # fmt: skip
+
+explain_all(globals(), __all__, COMMON)
 
 
 def __getattr__(name: str) -> Any:

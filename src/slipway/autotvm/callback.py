@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.record import encode
-from slipway.errors import TuningError, reason_of
+from slipway.errors import ArgumentValueError, TuningError, reason_of
 
 if TYPE_CHECKING:
     from slipway.autotvm.tuner import Tuner
@@ -20,7 +20,7 @@ Callback = Callable[["Tuner", Sequence[MeasureInput], Sequence[MeasureResult]], 
 def log_to_file(file_out: str | Path | TextIO, protocol: str = "json") -> Callback:
     """Return a callback that adds the trials to a log, a line each."""
     if protocol != "json":
-        raise ValueError(f"log_to_file: the protocol {protocol!r} is not 'json'")
+        raise ArgumentValueError(f"log_to_file: the protocol {protocol!r} is not 'json'")
 
     def log(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         text = "".join(encode(i, r) + "\n" for i, r in zip(inputs, results, strict=True))
@@ -42,7 +42,9 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback
     """Return a callback that shows the last and the best speed, and how many trials there were."""
     scale = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
     if si_prefix not in scale:
-        raise ValueError(f"progress_bar: si_prefix {si_prefix!r} is not one of {list(scale)}")
+        raise ArgumentValueError(
+            f"progress_bar: si_prefix {si_prefix!r} is not one of {list(scale)}"
+        )
     done = 0
 
     def show(

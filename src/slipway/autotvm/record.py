@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.space import ConfigEntity
 from slipway.errors import TuningError, reason_of
@@ -195,3 +196,6 @@ def _mean(costs: tuple[Any, ...]) -> float:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+explain_all(globals(), ["pick_best"], COMMON)

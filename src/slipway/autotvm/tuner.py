@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 from slipway.autotvm import callback as callback
 from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption, MeasureResult
-from slipway.errors import SlipwayError, TuningError, did_you_mean
+from slipway.errors import ArgumentTypeError, SlipwayError, TuningError, did_you_mean
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.builders import Builder
@@ -159,7 +159,7 @@ class Tuner:
     def __init__(self, task: Task, **options: Any) -> None:
         for name in options:
             if name not in self.OPTIONS:
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"{type(self).__name__} takes no {name!r}.{did_you_mean(name, self.OPTIONS)}"
                 )
         self.task = task

@@ -119,9 +119,10 @@ def survey_model(
             infos = list(shapes.items()) if shapes else None
             return check_pytorch(path, infos, default_dtype="", constants=bound)
         case _:
+            from slipway.frontends.tflite.c_array import file_bytes
             from slipway.frontends.tflite.importer import check_tflite
 
-            return check_tflite(path.read_bytes(), shapes, constants=bound, signature=signature)
+            return check_tflite(file_bytes(path), shapes, constants=bound, signature=signature)
 
 
 def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from slipway.arguments import file_to_write, text_of
 from slipway.codegen.device_code import DeviceCode
 from slipway.errors import CodegenError, ToolchainError
 from slipway.runtime.libraries.library import DEVICE_CODE_SYMBOL
@@ -58,6 +59,7 @@ class CompiledModule:
 
         Raises CodegenError for a format this module has not.
         """
+        text_of(fmt, "the format of the source", "'asm'")
         fmt = {"s": "asm", "llvm": "ll", "": next(iter(self.sources))}.get(fmt, fmt)
         if fmt not in self.sources:
             raise CodegenError(
@@ -68,7 +70,7 @@ class CompiledModule:
 
     def save(self, path: str | Path, fmt: str = "") -> None:
         """Write one file by its ending: .o, .ll, .s, .asm or .c (`fmt` overrides the ending)."""
-        path = Path(path)
+        path = file_to_write(path, "the file to save", "kernel.o")
         kind = fmt or path.suffix.lstrip(".")
         if kind in ("o", "obj"):
             path.write_bytes(self.object_bytes())

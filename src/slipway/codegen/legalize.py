@@ -265,6 +265,8 @@ def cast_of_half(node: E.Cast, capability: Capability) -> E.PrimExpr | None:
     if source == "float64":
         return E.Cast(node.dtype, _to_odd_float32(node.value))
     if source != "float32":
+        if target == "float16" and dtypes.bits_of(source) > 16:
+            return E.Cast(node.dtype, _as_exact_float32(node.value))
         if dtypes.bits_of(source) > 16:  # a long integer: to float64, which then rounds once
             double = dtypes.with_lanes("float64", lanes)
             return E.Cast(node.dtype, E.Cast(double, node.value))
@@ -272,6 +274,19 @@ def cast_of_half(node: E.Cast, capability: Capability) -> E.PrimExpr | None:
     if target == "bfloat16":
         return _float_to_bfloat(node.value)
     return None if capability.half != "soft" else _float_to_half(node.value)
+
+
+def _as_exact_float32(value: E.PrimExpr) -> E.PrimExpr:
+    """Return integers as float32, those beyond a half's range as one that is beyond it too.
+
+    Nothing is rounded: a conversion to a half rounds once.
+    """
+    beyond = like(1 << 17, value)
+    value = E.Min(value, beyond)
+    if dtypes.is_int(dtypes.scalar_of(value.dtype)):
+        value = E.Max(value, like(-(1 << 17), value))
+    narrow = E.Cast(dtypes.with_lanes("int32", value.lanes), value)
+    return E.Cast(dtypes.with_lanes("float32", value.lanes), narrow)
 
 
 def _half_to_float(value: E.PrimExpr) -> E.PrimExpr:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slipway import te
+from slipway.arguments import items_of, text_of
 from slipway.backends.backend import backend_of, compile_target
 from slipway.compiler.artifact.system_library import with_runtime
 from slipway.compiler.emit import build_module
@@ -102,7 +103,11 @@ def _functions(
                 "a schedule needs `args`: the function's tensors in order, for example "
                 "build(s, [A, B], target='llvm')"
             )
-        return {name: te.lower(inputs, list(args), name=name, binds=dict(binds or {}))}
+        text_of(name, "the name of the function", "'main'")
+        order = items_of(args, "`args`", "[A, B]: the function's tensors in order")
+        if binds is not None and not isinstance(binds, Mapping):
+            raise ArgumentTypeError(f"binds is {binds!r}; write a table, {{A: buffer}}")
+        return {name: te.lower(inputs, order, name=name, binds=dict(binds or {}))}
     if isinstance(inputs, PrimFunc):
         return {str(inputs.attr("global_symbol", name)): inputs}
     if isinstance(inputs, IRModule):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from slipway.arguments import file_to_write
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode
 from slipway.compiler.artifact.system_library import linkable_object
@@ -90,7 +91,7 @@ class OperatorModule(Module):
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write one file: an object (.o), or source (.ll, .s, .c), by its ending or `fmt`."""
-        path = Path(file_name)
+        path = file_to_write(file_name, "the file to save", "kernel.o")
         if (fmt or path.suffix.lstrip(".")) in ("o", "obj"):
             path.write_bytes(linkable_object(self.compiled))
         else:

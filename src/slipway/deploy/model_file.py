@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import FileError, ModelError, OpenShapeError, did_you_mean
+from slipway.frontends.tflite.c_array import file_bytes, holds_model
 from slipway.frontends.torch.traced.scripted import holds_script
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
     chosen = model_format or FORMATS.get(path.suffix.lower())
     if chosen is None and _OTHERS.get(path.suffix.lower()) == _PYTORCH and holds_script(path):
         chosen = "pytorch"
+    if chosen is None and holds_model(path):
+        chosen = "tflite"
     if chosen is None or chosen not in FORMATS.values():
         known = ", ".join(FORMATS)
         if model_format is None and path.is_dir():
@@ -145,7 +148,7 @@ def read_model_file(
         case _:
             try:
                 return relay.frontend.from_tflite(
-                    path.read_bytes(),
+                    file_bytes(path),
                     shape_dict=shapes,
                     dense_rounding=dense_rounding,
                     constants=bound,

@@ -11,6 +11,8 @@ import numpy as np
 
 from slipway.deploy.tensors import Array, TensorSpec, as_array, positions_of
 from slipway.errors import ArgumentValueError, ExecutionError
+from slipway.frontends.tflite.c_array import SUFFIXES as C_SUFFIXES
+from slipway.frontends.tflite.c_array import file_bytes
 
 Reference = tuple[str, Callable[[Mapping[str, Array]], Sequence[Any]]]
 
@@ -69,7 +71,7 @@ def results_of(found: Any) -> list[Array]:
 def _of_file(path: Path, constants: Mapping[str, Any], signature: str | None) -> Reference:
     if path.suffix.lower() == ".onnx":
         return _of_onnx(str(path), constants)
-    if path.suffix.lower() == ".tflite":
+    if path.suffix.lower() in (".tflite", *C_SUFFIXES):
         return _of_tflite(path, constants, signature)
     if path.suffix.lower() == ".pt2":
         import torch
@@ -150,7 +152,9 @@ def _of_tflite(path: Path, constants: Mapping[str, Any], signature: str | None) 
             "checking a TFLite model needs LiteRT: pip install ai-edge-litert; or give another "
             "reference, a function of the inputs for example"
         ) from None
-    interpreter = Interpreter(model_path=str(path))
+    in_source = path.suffix.lower() in C_SUFFIXES
+    held = {"model_content": file_bytes(path)} if in_source else {"model_path": str(path)}
+    interpreter = Interpreter(**held)
     if signature is not None:
         runner = interpreter.get_signature_runner(signature)
         return "LiteRT", lambda arrays: [

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from slipway.errors import ToolchainError
 from slipway.ir.expr import IterVar
-from slipway.te.relations import Fuse, Singleton, Split
+from slipway.te.primitives.relations import Fuse, Singleton, Split
+from slipway.te.primitives.state import INLINE, SCOPE
 from slipway.te.schedule import Schedule
-from slipway.te.stage import INLINE, SCOPE, Stage
+from slipway.te.stage import Stage
 
 _COLOURS = {
     "data": "#FFFFFF", "reduce": "#AD6453", "ordered": "#D9CB84", "thread": "#2980B9",

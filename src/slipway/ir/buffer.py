@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
+from slipway.arguments import items_of
 from slipway.errors import ArgumentValueError
 from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
 from slipway.ir.node import Node, node
@@ -133,12 +134,13 @@ def decl_buffer(
 ) -> Buffer:
     """Make a new Buffer with a new data pointer (or `data`); the shape may hold ints and Vars."""
     dims = shape if isinstance(shape, (tuple, list)) else (shape,)
+    steps = () if strides is None else items_of(strides, f"strides of {name!r}", "[64, 1]")
     return Buffer(
         name,
         data if data is not None else Var(name, "handle"),
         dtypes.canonical(dtype),
         tuple(as_expr(s) for s in dims),
-        tuple(as_expr(s) for s in strides or ()),
+        tuple(as_expr(s) for s in steps),
         elem_offset,
         scope,
         data_alignment,

@@ -9,6 +9,7 @@
         print(piece, end="", flush=True)
 """
 
+from slipway.arguments import COMMON, explain_all
 from slipway.llm.model import Description, LanguageModel, Source, compile_model, save
 from slipway.llm.sampling import Sampler, Sampling
 from slipway.llm.tokenizer import Tokenizer
@@ -23,3 +24,5 @@ __all__ = [
     "compile_model",
     "save",
 ]
+
+explain_all(globals(), __all__, COMMON)

@@ -42,6 +42,10 @@ class Sampling:
         for name, value in (("presence", self.presence), ("frequency", self.frequency)):
             if not -2 <= value <= 2:
                 raise ArgumentValueError(f"{name} penalty is {value}: it must be from -2 to 2")
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in self.bias):
+            raise ArgumentValueError(
+                f"bias is {self.bias}: write pairs of a token's number and what is added"
+            )
         for token, value in self.bias:
             if not -100 <= value <= 100:
                 raise ArgumentValueError(

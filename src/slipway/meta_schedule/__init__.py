@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.meta_schedule import (
     arg_info,
@@ -70,6 +71,8 @@ __all__ = [
     "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks", "tune_te", "tune_tir",
     "tune_tvm", "utils",
 ]  # fmt: skip
+
+explain_all(globals(), __all__, COMMON)
 
 
 def __getattr__(name: str) -> Any:

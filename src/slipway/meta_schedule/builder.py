@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.backends.backend import compile_target
 from slipway.compiler.driver import build as build_loops
 from slipway.compiler.relay_build import build as build_relay
@@ -57,7 +58,7 @@ class Builder(Described):
         if isinstance(kind, Builder):
             return kind
         if kind != "local":
-            raise ValueError(f"there is no builder {kind!r}; it is 'local'")
+            raise ArgumentValueError(f"there is no builder {kind!r}; it is 'local'")
         return LocalBuilder(*args, **kwargs)
 
 
@@ -147,3 +148,6 @@ def exported(module: Any) -> str:
     path = Path(tempfile.mkdtemp(prefix="slipway-built-")) / "tvm_tmp_mod.tar"
     module.export_library(str(path))
     return str(path)
+
+
+explain_all(globals(), ["LocalBuilder"], COMMON)

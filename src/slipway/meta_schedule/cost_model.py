@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
-from slipway.errors import NotAvailableError
+from slipway.errors import ArgumentValueError, NotAvailableError
 from slipway.meta_schedule.feature_extractor import PerStoreFeature, PyFeatureExtractor
 from slipway.meta_schedule.runner.artifact import RunnerResult
 from slipway.meta_schedule.search_strategy import MeasureCandidate
@@ -34,7 +34,7 @@ class CostModel(Described):
         """Return a model by its name."""
         kinds = {"xgb": XGBModel, "mlp": XGBModel, "random": RandomModel, "none": RandomModel}
         if kind not in kinds:
-            raise ValueError(f"cost_model {kind!r}: it is one of {', '.join(kinds)}")
+            raise ArgumentValueError(f"cost_model {kind!r}: it is one of {', '.join(kinds)}")
         made: Any = kinds[kind]
         found: CostModel = made(*args, **kwargs)
         return found

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.backends.backend import compile_target
 from slipway.backends.choices import using_records
 from slipway.blocks.schedule import Schedule
@@ -114,7 +115,7 @@ class Database:
             return self.query_schedule(mod, target, workload_name)
         if kind == "ir_module":
             return self.query_ir_module(mod, target, workload_name)
-        raise ValueError(f"kind {kind!r}: it is one of schedule, record, ir_module")
+        raise ArgumentValueError(f"kind {kind!r}: it is one of schedule, record, ir_module")
 
     def choices(self) -> list[ChoiceRecord]:
         """Return the best choice of each kernel of models."""
@@ -176,7 +177,7 @@ class Database:
             "ordered_union": OrderedUnionDatabase,
         }  # fmt: skip
         if kind not in kinds:
-            raise ValueError(f"database {kind!r}: it is one of {', '.join(kinds)}")
+            raise ArgumentValueError(f"database {kind!r}: it is one of {', '.join(kinds)}")
         return kinds[kind](*args, **kwargs)
 
     def _has_no(self, method: str) -> NotAvailableError:
@@ -216,8 +217,12 @@ class JSONDatabase(Database, TrialDatabase):
         if work_dir is None:
             folders = {Path(p).parent for p in (path_workload, path_tuning_record) if p is not None}
             if len(folders) != 1:
-                raise ValueError("JSONDatabase needs work_dir: the folder that a search wrote to")
+                raise ArgumentValueError(
+                    "JSONDatabase needs work_dir: the folder that a search wrote to"
+                )
             work_dir = folders.pop()
+        if Path(work_dir).is_file():
+            raise ArgumentValueError(f"work_dir is {str(work_dir)!r}, a file; write a folder")
         path = Path(work_dir) / FILE_NAME
         if not allow_missing and not path.is_file():
             raise ArgumentValueError(
@@ -396,3 +401,6 @@ def seconds_of(record: TuningRecord) -> float:
 
 def _key(choice: ChoiceRecord) -> tuple[object, ...]:
     return choice.op, choice.attrs, tuple(choice.inputs), choice.target
+
+
+explain_all(globals(), ["JSONDatabase", "MemoryDatabase", "ScheduleFnDatabase"], COMMON)

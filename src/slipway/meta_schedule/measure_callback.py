@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
-from slipway.errors import NotAvailableError
+from slipway.errors import ArgumentValueError, NotAvailableError
 from slipway.meta_schedule.builder import BuilderResult
 from slipway.meta_schedule.runner.artifact import RunnerResult
 from slipway.meta_schedule.scheduling import Scheduling
@@ -25,7 +25,7 @@ class MeasureCallback(Described):
     def create(kind: str = "default") -> list[MeasureCallback]:
         """Return those that classic TVM had."""
         if kind != "default":
-            raise ValueError(f"measure_callbacks {kind!r}: it is 'default'")
+            raise ArgumentValueError(f"measure_callbacks {kind!r}: it is 'default'")
         return [AddToDatabase(), RemoveBuildArtifact(), UpdateCostModel()]
 
 

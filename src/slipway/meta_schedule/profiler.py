@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
+from slipway.errors import ArgumentValueError
+
 _PRESENT: ContextVar[tuple[Profiler, ...]] = ContextVar("profilers entered", default=())
 _TOTAL = "Total"
 
@@ -44,7 +46,7 @@ class Profiler:
         """Return a table of them, the longest first.  Raises ValueError inside the block."""
         total = self._seconds.get(_TOTAL)
         if total is None:
-            raise ValueError("the total time is not known before the profiler's block ends")
+            raise ArgumentValueError("the total time is not known before the profiler's block ends")
         lines = [f"{'ID':>3} | {'Name':<24} | {'Time (min)':>10} | {'Percentage':>10}"]
         lines.append("-" * len(lines[0]))
         ordered = sorted(self._seconds.items(), key=lambda pair: (pair[0] != _TOTAL, -pair[1]))

@@ -13,7 +13,7 @@ from slipway.backends.backend import compile_target
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.relay_build import build
 from slipway.compiler.vm import compile as compile_vm
-from slipway.errors import NotAvailableError
+from slipway.errors import ArgumentValueError, NotAvailableError
 from slipway.ir.function import IRModule
 from slipway.meta_schedule.builder import Builder, LocalBuilder
 from slipway.meta_schedule.database import Database, kept_in
@@ -218,9 +218,9 @@ def compile_relay(
         if backend == "graph":
             return build(mod, chosen, params=params, executor=executor, runtime=runtime)
         if backend != "vm":
-            raise ValueError(f"backend {backend!r}: it is 'graph' or 'vm'")
+            raise ArgumentValueError(f"backend {backend!r}: it is 'graph' or 'vm'")
         if executor is not None or runtime is not None:
-            raise ValueError("the virtual machine has no executor and no runtime to choose")
+            raise ArgumentValueError("the virtual machine has no executor and no runtime to choose")
         return compile_vm(mod, chosen, params=params)
 
 
@@ -279,7 +279,7 @@ def expect_known(**given: object) -> None:
     """Raise ValueError for a part of the search by a name that does not stand for ours."""
     for name, value in given.items():
         if isinstance(value, str) and value not in _PARTS[name]:
-            raise ValueError(f"{name} {value!r}: it is one of {', '.join(_PARTS[name])}")
+            raise ArgumentValueError(f"{name} {value!r}: it is one of {', '.join(_PARTS[name])}")
 
 
 def str_of(strategy: object) -> object:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway.blocks.schedule import Schedule
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
-from slipway.errors import SlipwayError, TuningError
+from slipway.errors import ArgumentValueError, SlipwayError, TuningError
 from slipway.meta_schedule.arg_info import TensorInfo
 from slipway.tuning.schedules.block_schedules import BlockSearch, DesignSpace, ReplaySearch
 from slipway.tuning.space import Candidate
@@ -152,7 +152,7 @@ class SearchStrategy:
                  "replay-func": ReplayFunc}  # fmt: skip
         made = kinds.get(str(kind).replace("_", "-"))
         if made is None:
-            raise ValueError(f"strategy {kind!r}: it is one of {', '.join(kinds)}")
+            raise ArgumentValueError(f"strategy {kind!r}: it is one of {', '.join(kinds)}")
         found: SearchStrategy = made(*args, **kwargs)
         return found
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.blocks import tree
 from slipway.blocks.schedule import BlockRV, Schedule
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
-from slipway.errors import NotAvailableError, TuningError
+from slipway.errors import ArgumentValueError, NotAvailableError, TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import Block
 from slipway.meta_schedule.mutator import own_mutators
@@ -78,7 +78,7 @@ class SpaceGenerator:
             return PostOrderApply(*args, **kwargs)
         if kind == "union":
             return SpaceGeneratorUnion(*args, **kwargs)
-        raise ValueError(
+        raise ArgumentValueError(
             f"space {kind!r}: it is 'post-order-apply', 'union', a function of a schedule, or a "
             "SpaceGenerator"
         )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
-from slipway.errors import NotAvailableError, TuningError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError, TuningError
 from slipway.meta_schedule.database import kept_in
 from slipway.meta_schedule.scheduling import TaskRecord
 from slipway.meta_schedule.searches import SearchParts, TrialLimits, search
@@ -47,7 +47,7 @@ class TaskScheduler(Described):
     ) -> None:  # fmt: skip
         for name in search:
             if name not in _OF_SEARCH:
-                raise TypeError(f"{type(self).__name__} takes no {name!r}")
+                raise ArgumentTypeError(f"{type(self).__name__} takes no {name!r}")
         self._tasks, self._search = list(tasks), search
         self._weights = [1.0] * len(self._tasks) if task_weights is None else list(task_weights)
         self.begin([], None, (), None)
@@ -149,7 +149,7 @@ class TaskScheduler(Described):
             return kind
         kinds = {"gradient": GradientBased, "round-robin": RoundRobin}
         if kind not in kinds:
-            raise ValueError(f"task_scheduler {kind!r}: it is one of {', '.join(kinds)}")
+            raise ArgumentValueError(f"task_scheduler {kind!r}: it is one of {', '.join(kinds)}")
         made: TaskScheduler = kinds[str(kind)](*args, **kwargs)
         return made
 
@@ -208,7 +208,7 @@ class PyTaskScheduler(TaskScheduler):
 
     def next_task_id(self) -> int:
         """Return which task has the next batch, -1 at the end."""
-        raise ValueError(f"{type(self).__name__}: next_task_id is not defined")
+        raise ArgumentValueError(f"{type(self).__name__}: next_task_id is not defined")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from slipway.backends.backend import compile_target
 from slipway.blocks.schedule import Schedule
-from slipway.errors import TuningError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, TuningError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.arg_info import ArgInfo, TensorInfo
 from slipway.meta_schedule.mutator import own_mutators
@@ -46,7 +46,7 @@ class TuneContext:
     ) -> None:
         for name in parts:
             if name not in _OF_GENERATOR:
-                raise TypeError(f"TuneContext takes no {name!r}")
+                raise ArgumentTypeError(f"TuneContext takes no {name!r}")
         for name in [name for name, value in parts.items() if isinstance(value, str)]:
             if parts[name] not in FROM_TARGET:
                 raise TuningError(
@@ -59,7 +59,9 @@ class TuneContext:
         self.task_name, self.logger = task_name, logger
         if isinstance(num_threads, str):
             if num_threads not in ("physical", "logical"):
-                raise ValueError(f"num_threads {num_threads!r}: a number, 'physical' or 'logical'")
+                raise ArgumentValueError(
+                    f"num_threads {num_threads!r}: a number, 'physical' or 'logical'"
+                )
             num_threads = cpu_count(logical=num_threads == "logical")
         self.num_threads = num_threads
         self.rand_state = random.randrange(1, 2**31) if rand_state in (-1, None) else rand_state

@@ -22,4 +22,4 @@ _NAMES = {
 }
 
 _HOMES = by_module(_NAMES)
-__getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)
+__getattr__, __dir__ = offer(__name__, _HOMES, submodules=True, explain=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 from slipway.errors import ArgumentValueError, RPCConnectionError, ToolchainError
@@ -59,21 +63,29 @@ def flash_board(board: Board, elf: Path, drive: str | None = None, port: str | N
     """Program a board with an image by the tool that its description names.
 
     ``pyocd CHIP`` runs pyOCD, which knows most debuggers; ``uf2 FAMILY`` copies the image to the
-    drive that the board's boot loader shows; ``teensy MODEL`` runs teensy_loader_cli on the image
-    as Intel HEX; ``esptool CHIP OFFSET`` writes the image's bytes by esptool.
+    drive that the board's boot loader shows, or without a drive runs picotool; ``teensy MODEL``
+    runs teensy_loader_cli on the image as Intel HEX; ``esptool CHIP OFFSET`` writes the image's
+    bytes by esptool.
     Raises ToolchainError or RPCConnectionError.
     """
     tool, _, what = board.flash_tool.partition(" ")
     if tool == "pyocd":
-        command = [find_tool("pyocd"), "flash", "--target", what, str(elf)]
-        run_tool(command, f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S)
+        # Without a probe pyOCD waits for one, for ever.
+        _program(board, [find_tool("pyocd"), "flash", "--no-wait", "--target", what, str(elf)])
     elif tool == "uf2":
-        image = uf2_image(elf.read_bytes(), int(what, 0))
-        (_uf2_drive(board, drive) / "firmware.uf2").write_bytes(image)
+        family = int(what, 0)
+        image = uf2_image(elf.read_bytes(), family)
+        if (folder := _uf2_drive(board, family, drive)) is not None:
+            _copied_to(folder / "firmware.uf2", image)
+            return
+        image_file = elf.with_suffix(".uf2")
+        image_file.write_bytes(image)
+        _program(board, [find_tool("picotool"), "load", "-v", "-x", str(image_file)])
     elif tool == "teensy":
         image_file = _converted(board, elf, "ihex", ".hex")
-        command = [find_tool("teensy_loader_cli"), f"--mcu={what}", "-w", "-v", str(image_file)]
-        run_tool(command, f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S)
+        loader = find_tool("teensy_loader_cli")
+        print(f"{board.title}: press the button on the board", file=sys.stderr, flush=True)
+        _program(board, [loader, f"--mcu={what}", "-w", "-v", str(image_file)])
     elif tool == "esptool":
         chip, offset = what.split()
         at = ["--port", port] if port else []
@@ -81,14 +93,35 @@ def flash_board(board: Board, elf: Path, drive: str | None = None, port: str | N
         older = "esptool.py" if shutil.which("esptool") is None else "esptool"
         name = older if shutil.which(older) else "esptool"
         command = [find_tool(name), "--chip", chip, *at, "write_flash", offset]
-        run_tool(
-            [*command, str(image_file)], f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S
-        )
+        _program(board, [*command, str(image_file)])
     else:
         raise ArgumentValueError(
             f"{board.title}: say how to program it with the option flash_command, for "
             "example 'openocd -f board/st_nucleo_l4.cfg -c \"program {elf} verify reset exit\"'"
         )
+
+
+def _program(board: Board, command: list[str]) -> None:
+    try:
+        run_tool(command, f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S)
+    except ToolchainError as error:
+        if "pyocd" in command[0] and "not recognized" in str(error):
+            pack = f"pyocd pack install {board.flash_tool.partition(' ')[2]}"
+            raise ToolchainError(
+                f"{error}\nWhat pyOCD lacks of the chip is brought by: {pack}"
+            ) from error
+        raise
+
+
+def _copied_to(path: Path, image: bytes) -> None:
+    """Write an image to a boot loader's drive; OSError if it is not all there."""
+    with path.open("wb") as file:
+        file.write(image)
+        file.flush()
+        # Before this the bytes may be in the page cache only, and a cable that is pulled takes
+        # them along.  The board restarts with the last block, so that its drive may be gone.
+        with contextlib.suppress(OSError):
+            os.fsync(file.fileno())
 
 
 def _converted(board: Board, elf: Path, form: str, suffix: str) -> Path:
@@ -122,22 +155,53 @@ def uf2_image(elf: bytes, family: int) -> bytes:
     return b"".join(blocks)
 
 
-def _uf2_drive(board: Board, given: str | None) -> Path:
-    """Return the drive of a boot loader: the one given, or the only one that is mounted."""
-    if given is not None:
-        drives = [Path(given)]
-    else:
-        roots = [Path("/media"), Path("/run/media"), Path("/Volumes")]
-        drives = [
-            p.parent for r in roots for d in ("*", "*/*") for p in r.glob(f"{d}/INFO_UF2.TXT")
-        ]
-    if len(drives) == 1 and (drives[0] / "INFO_UF2.TXT").is_file():
-        return drives[0]
-    found = f"drives: {', '.join(map(str, drives))}" if drives else "no drive is mounted"
+# What boot ROMs' drives say of themselves in INFO_UF2.TXT.  They take an image of another family
+# without a word, and do nothing with it.  A maker of boards may have put a name of his own there.
+_UF2_BOARDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350"}
+_BOARD_ID = re.compile(r"^Board-ID:\s*(\S+)", re.MULTILINE)
+
+
+def _uf2_drive(board: Board, family: int, given: str | None) -> Path | None:
+    """Return the drive of a boot loader: the one given, or the only one that is mounted.
+
+    None if none is mounted and picotool, which needs no drive, is installed.
+    """
+    drives = [Path(given)] if given is not None else _mounted_drives()
+    others = {name for other, name in _UF2_BOARDS.items() if other != family}
+    said = {drive: _board_of(drive) for drive in drives}
+    fitting = [drive for drive, name in said.items() if name is not None and name not in others]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not drives and shutil.which("picotool"):
+        return None
+    found = [f"{drive} {_said_of(name)}" for drive, name in said.items()]
     raise RPCConnectionError(
-        f"{board.title}: its boot loader shows a drive with a file INFO_UF2.TXT ({found}). Hold "
-        "BOOTSEL while it is plugged in, mount the drive, or name its folder with the option drive"
+        f"{board.title}: its boot loader shows a drive with a file INFO_UF2.TXT "
+        f"({'; '.join(found) or 'no drive is mounted'}). Hold BOOTSEL while it is plugged in, "
+        "mount the drive, name its folder with the option drive, or install picotool, which needs "
+        "no drive"
     )
+
+
+def _mounted_drives() -> list[Path]:
+    roots = [Path("/media"), Path("/run/media"), Path("/Volumes")]
+    return [p.parent for r in roots for d in ("*", "*/*") for p in r.glob(f"{d}/INFO_UF2.TXT")]
+
+
+def _board_of(drive: Path) -> str | None:
+    """Return what a drive's file says of its board: nothing as "", no such file as None."""
+    try:
+        text = (drive / "INFO_UF2.TXT").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = _BOARD_ID.search(text)
+    return found[1] if found else ""
+
+
+def _said_of(name: str | None) -> str:
+    if name is None:
+        return "has none"
+    return f"is that of {name}" if name else "does not say of what"
 
 
 def serial_ports() -> list[str]:

@@ -16,7 +16,8 @@ def model_config(
     """Return model_config.h: names, memory and sizes of a model's inputs and outputs, its call.
 
     ``MODEL_MEMORY(attribute)`` defines the memory of inputs and outputs, and the pools that the
-    model wants of its caller, each in the board's memory of that name if there is one.
+    model wants of its caller, each in the board's memory of that name if there is one.  A model of
+    open sizes has them in the variable ``model_sizes``, the largest at first.
     """
     name = metadata["model_name"]
     prefix = f"tvmgen_{name}"
@@ -33,6 +34,7 @@ def model_config(
         *_memory(metadata, prefix, inputs, outputs, board),
         _table("MODEL_FOR_EACH_INPUT", inputs),
         _table("MODEL_FOR_EACH_OUTPUT", outputs),
+        *_sizes(metadata),
         "#define MODEL_SHAPES " + " ".join(_shapes(inputs, outputs)),
         _descriptors("MODEL_INPUT_TENSORS", "in", inputs, states),
         _descriptors("MODEL_OUTPUT_TENSORS", "out", outputs),
@@ -78,6 +80,11 @@ def _memory(
             else:
                 memory.append(f"static uint8_t {own}[{info['size']}] attribute;")
     arguments = [] if placed else ["in", "out"]
+    sizes = interface.get("sizes", ())
+    if sizes:
+        largest = ", ".join(str(size["high"]) for size in sizes)
+        memory.append(f"static struct {prefix}_sizes model_sizes = {{{largest}}};")
+        arguments.append("&model_sizes")
     if interface.get("caller_pools"):
         pools = metadata["memory_plan"]["pools"]
         for pool in pools:
@@ -114,6 +121,13 @@ def _table(macro: str, tensors: Mapping[str, Any]) -> str:
         for name, info in zip(names, tensors.values(), strict=True)
     )
     return f"#define {macro}({each}) {rows}"
+
+
+def _sizes(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the table of the open sizes: names and ranges."""
+    sizes = metadata.get("interface", {}).get("sizes", ())
+    rows = " ".join(f"_x_({size['name']}, {size['low']}, {size['high']})" for size in sizes)
+    return [f"#define MODEL_FOR_EACH_SIZE(_x_) {rows}"] if sizes else []
 
 
 def _shapes(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[str]:

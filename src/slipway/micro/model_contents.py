@@ -9,7 +9,7 @@ from slipway.compiler.aot.factory import AotExecutorFactoryModule
 from slipway.compiler.aot.program import AotProgram, Port
 from slipway.compiler.emit import COMPILER
 from slipway.compiler.model_factory import ModelFactory
-from slipway.compiler.open_sizes import need_fixed_sizes
+from slipway.compiler.open_sizes import largest_bytes, largest_shape
 from slipway.compiler.operator_module import OperatorModule
 from slipway.micro.model_library import ModelLibrary
 
@@ -17,8 +17,10 @@ _CPU = 1  # DLPack's kDLCPU, as archives number devices
 
 
 def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
-    """Describe a model compiled ahead of time; its constants are in the generated source."""
-    need_fixed_sizes(factory.graph, "a firmware's model")
+    """Describe a model compiled ahead of time; its constants are in the generated source.
+
+    Inputs and outputs of open sizes have the memory of the largest.
+    """
     program, sources = factory.program, factory.sources
     constants = sum(factory.constants[name].nbytes for name in program.constants)
     main = {
@@ -115,12 +117,12 @@ def _add_code(library: ModelLibrary, compiled: Any) -> None:
 
 
 def _memory(port: Port) -> dict[str, Any]:
-    return {"dtype": port.type.dtype, "size": port.type.size_bytes}
+    return {"dtype": port.type.dtype, "size": largest_bytes(port.type)}
 
 
 def _meaning(port: Port) -> dict[str, Any]:
     meaning = port.meaning
-    found: dict[str, Any] = {"shape": list(port.type.shape), "name": port.name}
+    found: dict[str, Any] = {"shape": list(largest_shape(port.type)), "name": port.name}
     if is_quantized(port):
         found |= {"scale": meaning.scale, "zero_point": meaning.zero_point}
     if meaning.labels:
@@ -131,11 +133,13 @@ def _meaning(port: Port) -> dict[str, Any]:
 def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
     """What a caller must know beside types and sizes.
 
-    Shapes, the model's names and scales; whose the workspace is, and where inputs lie in it.
+    Shapes, open sizes, the model's names and scales; whose the workspace is, and where inputs lie
+    in it.
     """
     program = factory.program
     pools = [pool.name for pool in program.plan.pools]
     ports = (*program.inputs, *program.outputs)
+    sizes = [{"name": s.c_name, "low": s.low, "high": s.high} for s in program.sizes]
     return {
         "inputs": {p.c_name: _meaning(p) for p in program.inputs},
         "outputs": {p.c_name: _meaning(p) for p in program.outputs},
@@ -145,6 +149,7 @@ def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
             for p in ports
             if p.location is not None
         },
+        **({"sizes": sizes} if sizes else {}),
         **({"states": [p.c_name for p in program.states]} if program.states else {}),
         "constant_pools": sorted(set(factory.constant_pools.values())),
     }

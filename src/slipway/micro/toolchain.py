@@ -34,12 +34,14 @@ _ELSEWHERE = {
     "arduino-cli": "See https://arduino.github.io/arduino-cli/latest/installation",
     "pyocd": "It programs most boards: pip install pyocd",
     "esptool": "It programs Espressif's chips: pip install esptool",
+    "picotool": "It programs Raspberry Pi's chips: https://github.com/raspberrypi/picotool",
     "teensy_loader_cli": "It programs Teensy boards: sudo apt-get install teensy-loader-cli",
     "pio": "It comes with PlatformIO: pip install platformio",
     "idf.py": "It comes with ESP-IDF: https://docs.espressif.com, Get Started",
     "west": "It comes with Zephyr: pip install west",
 }
 
+_LAST_WORDS_S = 2.0
 _OVERFLOW = re.compile(r"region `(\w+)' overflowed by (\d+) bytes")  # as GNU's linker says it
 
 
@@ -71,9 +73,8 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise ToolchainError(
-                    f"{purpose} took more than {timeout_s:g} s: {shlex.join(command)}"
-                ) from None
+                took = f"{purpose} took more than {timeout_s:g} s: {shlex.join(command)}"
+                raise ToolchainError(with_words(took, _said_until_now(process))) from None
             raise
     if process.returncode != 0:
         if lacking := _OVERFLOW.findall(errors):
@@ -85,6 +86,15 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
         message = (errors.strip() or output.strip())[-4000:]
         raise ToolchainError(with_words(f"{purpose} failed ({shlex.join(command)})", message))
     return output
+
+
+def _said_until_now(process: subprocess.Popen[str]) -> str:
+    """Return the last words of a program that was ended: they say what it was waiting for."""
+    try:  # a descendant in a session of its own may hold the pipe open
+        output, errors = process.communicate(timeout=_LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        return ""
+    return (errors.strip() or output.strip())[-4000:]
 
 
 # What a compilation leaves, without which gcc does not write the file: the object, its call graph,

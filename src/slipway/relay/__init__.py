@@ -67,12 +67,17 @@ _offered, _ = offer(__name__, _HOMES)
 
 def __getattr__(name: str) -> typing.Any:
     if name in _HOMES or name.startswith("_"):
-        return _offered(name)
+        value = _offered(name)
+        if name in composites._HOMES:
+            globals()[name] = value = load("slipway.relay.ops.explained:explained")(value)
+        return value
     operators = load("slipway.relay.op_registry:load_ops")()
     if name not in operators:
         explained = load("slipway.classic.names:missing")
         raise AttributeError(explained(__name__, name, [*_HOMES, *operators]))
-    globals()[name] = value = operators[name].make_function
+    globals()[name] = value = load("slipway.relay.ops.explained:explained")(
+        operators[name].make_function
+    )
     return value
 
 

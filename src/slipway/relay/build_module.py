@@ -8,4 +8,4 @@ _HOMES = {
     "create_executor": "slipway.compiler.create_executor:create_executor",
     "optimize": "slipway.compiler.classic_build:optimize",
 }
-__getattr__, __dir__ = offer(__name__, _HOMES)
+__getattr__, __dir__ = offer(__name__, _HOMES, explain=True)

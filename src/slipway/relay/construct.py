@@ -69,6 +69,10 @@ def bind(function: Expr, values: Mapping[Any, Any]) -> Any:
         raise TypeInferenceError(
             f"relay.bind takes an expression or a Function, not a {type(function).__name__}"
         )
+    if not isinstance(values, Mapping):
+        raise TypeInferenceError(
+            f"relay.bind takes a table of values, {{'x': array}}, not a {type(values).__name__}"
+        )
     own = list(function.params) if isinstance(function, Function) else free_vars(function)
     named = {p.name: p for p in own}
     names = [p.name for p in own]

@@ -487,7 +487,7 @@ def scaled(extent: Extent, factor: float) -> Any:
     """Return an extent times a factor, rounded down; an open one takes factors that are fractions.
 
     A factor is a float32 in most files: 5 times 1.4 is 7, as float32 multiplies, where the nearest
-    float32 to 1.4 is below it.
+    float32 to 1.4 is below it.  So the fraction is the one that the float32 was rounded from.
 
     Raises TypeInferenceError for another factor.
     """
@@ -495,8 +495,8 @@ def scaled(extent: Extent, factor: float) -> Any:
         product = extent * factor
         nearest = round(product)
         return nearest if abs(product - nearest) <= nearest * 2.0**-24 else int(product)
-    exact = Fraction(factor)
-    if exact.denominator > 1 << 10:
+    exact = Fraction(factor).limit_denominator(1 << 10)
+    if abs(exact - Fraction(factor)) > exact * Fraction(1, 1 << 24):
         raise TypeInferenceError(
             f"it scales the open size {extent} by {factor}, which is no fraction"
         )

@@ -7,6 +7,7 @@ from typing import Any
 from slipway.errors import did_you_mean
 from slipway.lazy import load
 from slipway.relay import op_registry
+from slipway.relay.ops.explained import explained
 
 _COMPOSITES = {
     **{
@@ -34,10 +35,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'slipway.relay.nn' has no attribute {name!r}")
     definition = op_registry.load_ops().get(f"nn.{name}")
     if definition is not None:
-        value: Any = definition.make_function
+        value: Any = explained(definition.make_function)
     elif name in _COMPOSITES:
         family, function = _COMPOSITES[name]
-        value = load(f"slipway.relay.ops.{family}:{function}")
+        value = explained(load(f"slipway.relay.ops.{family}:{function}"))
     else:
         known = [n[3:] for n in op_registry.OPS if n.startswith("nn.")]
         hint = did_you_mean(name, [*known, *_COMPOSITES])

@@ -8,4 +8,4 @@ _HOMES = by_module(
         "slipway.compiler.quantize.config": "QConfig current_qconfig qconfig",
     }
 )
-__getattr__, __dir__ = offer(__name__, _HOMES)
+__getattr__, __dir__ = offer(__name__, _HOMES, explain=True)

@@ -22,4 +22,4 @@ _HOMES = by_module(
         "slipway.compiler.optimize": "lower_ready optimize",
     }
 ) | {"PrintIR": "slipway.transform.manager:print_ir"}
-__getattr__, __dir__ = offer(__name__, _HOMES)
+__getattr__, __dir__ = offer(__name__, _HOMES, explain=True)

@@ -1,5 +1,6 @@
 """``relay.vision``: detection operators under their classic names."""
 
+from slipway.relay.ops.explained import explained
 from slipway.relay.ops.image.detection import all_class_non_max_suppression
 from slipway.relay.ops.image.region_samples import roi_align_adaptive
 from slipway.relay.ops.image.regions import roi_align
@@ -20,3 +21,5 @@ __all__ = [
     "roi_pool",
     "yolo_reorg",
 ]
+
+globals().update({name: explained(globals()[name]) for name in __all__})

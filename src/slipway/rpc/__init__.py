@@ -6,6 +6,7 @@
 
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
 from slipway.classic.names import missing
 from slipway.lazy import load
 from slipway.rpc.array import RemoteNDArray
@@ -33,6 +34,8 @@ __all__ = [
     "connect",
     "connect_tracker",
 ]
+
+explain_all(globals(), __all__, COMMON)
 
 
 def __getattr__(name: str) -> Any:

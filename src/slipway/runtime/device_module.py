@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from slipway.errors import ArtifactError
+from slipway.errors import ArtifactError, CodegenError
 from slipway.runtime.libraries.native_library import native_runtime
 from slipway.runtime.module import Module
 
@@ -25,6 +26,8 @@ LANGUAGES = {
 }
 _BINARY = ("vulkan", "rocm")  # kinds whose code is no text
 _READABLE = ("spirv", "asm")  # the formats that stand for it
+_RECORD = struct.Struct("<4siQ")  # before each code of a library: crt/posix/devices/device_code.c
+_OLDER_FORMATS = {"llvm": "ll"}  # as classic TVM calls them
 
 
 class DeviceModule(Module):
@@ -67,10 +70,20 @@ class DeviceModule(Module):
         return self
 
     def get_source(self, fmt: str = "") -> str:
-        """Return the code as text; "" in a format that it does not have."""
-        if fmt:
-            return self.sources.get(fmt, "")
-        return self.text or next((self.sources[f] for f in _READABLE if f in self.sources), "")
+        """Return the code as text.  Raises CodegenError for a format that it does not have."""
+        if not fmt:
+            return self.text or next((self.sources[f] for f in _READABLE if f in self.sources), "")
+        source = self.sources.get(_OLDER_FORMATS.get(fmt, fmt))
+        if source is None:
+            names = ", ".join(sorted(self.sources)) or "none: this is code without its text"
+            suffix = next(
+                ending for ending, (kind, *_) in LANGUAGES.items() if kind == self.type_key
+            )
+            raise CodegenError(
+                f"kernels of {self.type_key} have no source in format {fmt!r}: they have {names}. "
+                f'What the driver takes is written by save("NAME{suffix}")'
+            )
+        return source
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it.
@@ -84,6 +97,23 @@ class DeviceModule(Module):
 
     def __repr__(self) -> str:
         return f"<Module {self.type_key} with kernels {', '.join(self.kernels) or 'unknown'}>"
+
+
+def modules_of_records(records: bytes) -> list[DeviceModule]:
+    """Return the code of each kind of device that a library carries in ``__slipway_device_code``.
+
+    The library makes it known to the process itself.
+    """
+    kinds = {number: kind for kind, number, _ in LANGUAGES.values()}
+    found, at = [], 0
+    while at + _RECORD.size <= len(records):
+        _, device_type, size = _RECORD.unpack_from(records, at)
+        at += _RECORD.size
+        if device_type in kinds:
+            code = records[at : at + size]
+            found.append(DeviceModule(kinds[device_type], device_type, code, ()))
+        at += size + -size % 8
+    return found
 
 
 def read_device_module(path: Path, code: bytes) -> DeviceModule:

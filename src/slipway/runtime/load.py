@@ -15,9 +15,9 @@ from slipway.runtime.artifact import (
     read_artifact,
     read_tar,
 )
-from slipway.runtime.device_module import LANGUAGES, read_device_module
+from slipway.runtime.device_module import LANGUAGES, modules_of_records, read_device_module
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
-from slipway.runtime.libraries.library import DsoLibrary
+from slipway.runtime.libraries.library import DsoLibrary, device_records
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.elf import ElfFile, is_elf
 
@@ -60,6 +60,7 @@ def module_of_artifact(artifact: Artifact, file: Path | None = None) -> Module:
     """
     code = DsoLibrary(artifact.name if file is None else file, artifact.library)
     library = LibraryModule(code, artifact.metadata)
+    library.imported_modules += modules_of_records(device_records(code))
     if artifact.graph is None:
         return library
     return GraphExecutorFactoryModule.from_artifact(artifact, library)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slipway.arguments import path_of
+from slipway.arguments import path_of, text_of
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
@@ -64,6 +64,7 @@ class Module(FunctionTable):
 
         Raises AttributeError if there is none.
         """
+        text_of(name, "the name of a function", "'main'")
         found = self._lookup(name, query_imports)
         if found is None:
             names = self.function_names()
@@ -121,6 +122,8 @@ class Module(FunctionTable):
         dev = ctx if dev is None else dev  # `ctx` is its name in TVM 0.6
         if dev is None:
             raise ArgumentTypeError("time_evaluator needs the device that it times on, as cpu(0).")
+        if not isinstance(dev, Device):
+            raise ArgumentTypeError(f"time_evaluator times on a device, as cpu(0); got {dev!r}.")
         dev.check()
         function = to_ffi_function(self.get_function(func_name, query_imports=True))
         preproc = None

@@ -332,14 +332,20 @@ def empty(
     shape: int | Sequence[int],
     dtype: str = "float32",
     device: AnyDevice | None = None,
+    mem_scope: str | None = None,
     *,
     ctx: AnyDevice | None = None,
-    **_: Any,
 ) -> NDArray:
     """Return a new array with arbitrary elements, aligned to 64 bytes.
 
     `shape` is an extent or a sequence of them; ``()`` makes a scalar, and extents may be 0.
+    `mem_scope` is None or "global": images, and memory that threads share, are a kernel's own.
     """
+    if mem_scope not in (None, "", "global"):
+        raise ArgumentValueError(
+            f"mem_scope={mem_scope!r}: arrays are in memory that all of a device sees; leave it "
+            "out, and let a stage of the function copy the array there: cache_read"
+        )
     device = ctx if device is None else device
     extents = extents_of(shape)
     if any(extent < 0 for extent in extents):

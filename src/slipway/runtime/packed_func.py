@@ -186,7 +186,12 @@ def register_func(
     `override` is set.
     """
     if callable(func_name):
-        return register_func(func_name.__name__, func_name, override)
+        named = getattr(func_name, "__name__", None)
+        if named is None:
+            raise ArgumentTypeError(
+                f"{func_name!r} has no name of its own; write register_func('my.name', function)"
+            )
+        return register_func(named, func_name, override)
     name = func_name
     if f is not None and not callable(f):
         raise ArgumentTypeError(f"register_func({name!r}): {f!r} is no function")

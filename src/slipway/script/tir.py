@@ -186,11 +186,17 @@ def unroll(
 
 def thread_binding(
     begin: PrimExprLike,
-    end: PrimExprLike | None = None,
+    end: PrimExprLike | str | None = None,
     thread: str = "",
     annotations: Mapping[str, object] | None = None,
 ) -> Loops:
-    """Loop each step of which is a thread."""
+    """Loop each step of which is a thread: from `begin` to `end`, or ``(extent, thread)``."""
+    if isinstance(end, str):
+        end, thread = None, end
+    if not thread:
+        raise ArgumentValueError(
+            'thread_binding needs an axis of threads: T.thread_binding(64, thread="threadIdx.x")'
+        )
     made = _loop(begin, end, S.ForKind.THREAD, annotations)
     return Loops(made.extents, made.kind, made.begin, thread, made.annotations)
 

@@ -5,6 +5,7 @@
     Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon")
     Target({"kind": "cuda", "arch": "sm_80", "host": "llvm"})
     Target("raspberry-pi/4b-aarch64")
+    Target("opencl, llvm -mtriple=aarch64-linux-gnu")  # a device, and the processor that drives it
 
 Every spelling of the classic system is taken, and every word is checked: an unknown kind,
 option, CPU, feature or triple raises TargetError and names the nearest known ones.
@@ -36,6 +37,7 @@ from slipway.target.kinds import (
     find_kind,
     list_kinds,
 )
+from slipway.target.pairs import device_and_host
 from slipway.target.tags import find_tag
 from slipway.target.triple import Triple, host_triple, parse_triple
 
@@ -513,6 +515,11 @@ def _options_of_text(text: str) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             raise TargetError(f"target {text[:200]!r} is not valid JSON: {error}") from None
         return dict(parsed)
+    if pair := device_and_host(stripped):
+        options = _options_of_text(pair[0])
+        if "host" in options:
+            raise TargetError(f"target {text!r} names a host twice: leave -host out")
+        return {**options, "host": pair[1]}
     words = shlex.split(stripped)
     first = words.pop(0)
     if "/" in first:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from slipway.arguments import table_of
 from slipway.ir import ops
 from slipway.ir.expr import FloatImm, IntImm
 
@@ -21,7 +22,10 @@ class OperationAttrs(tuple[tuple[str, Any], ...]):
     @classmethod
     def of(cls, attrs: Mapping[str, Any] | None) -> OperationAttrs:
         """Return the pairs of a table."""
-        return cls((key, _value(value)) for key, value in sorted((attrs or {}).items()))
+        return cls(
+            (key, _value(value))
+            for key, value in sorted(table_of(attrs, "attrs", '{"tag": 1}').items())
+        )
 
     def __str__(self) -> str:
         return json.dumps({key: _plain(value) for key, value in self})

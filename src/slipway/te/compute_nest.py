@@ -17,7 +17,8 @@ from slipway.te.buffer_reads import Converter
 from slipway.te.infer_bound import TensorBuffer
 from slipway.te.loop_nest import LeafLoop, LoopNest
 from slipway.te.operation import ComputeOp
-from slipway.te.stage import IMPORTS, Stage
+from slipway.te.primitives.marks import IMPORTS
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:

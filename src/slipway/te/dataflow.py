@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from slipway.arguments import integer_of, items_of
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Atom, Linear
 from slipway.errors import ScheduleError
@@ -30,9 +31,10 @@ from slipway.ir.expr import (
 from slipway.te.declare import compute
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
+from slipway.te.primitives.state import SCOPE
 from slipway.te.relayout import Relayout
 from slipway.te.rewrite import replace_nodes, rewrite
-from slipway.te.stage import SCOPE, Stage
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -87,7 +89,11 @@ def cache_read(
     """See `Schedule.cache_read`."""
     stage = sch[tensor]
     source = stage.op.output(tensor.value_index)
-    items = [readers] if isinstance(readers, (Tensor, Operation)) else list(readers)
+    items = (
+        [readers]
+        if isinstance(readers, (Tensor, Operation))
+        else items_of(readers, f"cache_read of {tensor.name!r}: readers", "[C]")
+    )
     if not items:
         raise ScheduleError(f"cache_read of {tensor.name!r} needs at least one reader, got none")
     reading = [sch[r] for r in items]
@@ -129,6 +135,8 @@ def cache_write(sch: Schedule, tensor: Tensor | Sequence[Tensor], scope: str) ->
     """See `Schedule.cache_write`."""
     many = isinstance(tensor, Sequence)
     tensors = list(tensor) if isinstance(tensor, Sequence) else [tensor]
+    if not tensors:
+        raise ScheduleError("cache_write got no tensor; pass the one that it shall write")
     stage = sch[tensors[0]]
     op = stage.op
     if not isinstance(op, ComputeOp):
@@ -184,6 +192,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
             f"cannot rfactor stage {stage.name!r} after compute_at; call rfactor first"
         )
     ndim = len(op.axis)
+    factor_axis = integer_of(factor_axis, f"rfactor of stage {stage.name!r}: factor_axis")
     at = factor_axis if factor_axis >= 0 else ndim + 1 + factor_axis
     if not 0 <= at <= ndim:
         raise ScheduleError(

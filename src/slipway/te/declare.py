@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
+from slipway.arguments import function_of, items_of
 from slipway.entered import Entered
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ScheduleError
 from slipway.ir import ops
@@ -52,10 +53,11 @@ def thread_axis(
     """Return a thread axis: ``te.thread_axis("threadIdx.x")`` or ``thread_axis((0, n), tag)``."""
     if isinstance(dom, str):
         dom, tag = None, str(dom)
-    if not tag:
+    if not isinstance(tag, str) or not tag:
         raise ArgumentValueError("te.thread_axis needs a tag such as 'threadIdx.x' or 'blockIdx.x'")
     extent = None if dom is None else as_range(dom)
-    return IterVar(extent, Var(name or tag, "int32"), "thread", tag)
+    named = tag if isinstance(name, str) and not name else name
+    return IterVar(extent, Var(named, "int32"), "thread", tag)
 
 
 def _shape(shape: ShapeLike) -> tuple[PrimExpr, ...]:
@@ -156,9 +158,15 @@ def compute(
             raise _wrong_count(name, len(axes), len(dims))
         many, intrinsic = isinstance(result, (tuple, list)), None
         body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
+        if not body:
+            raise ArgumentValueError(
+                f"compute {name!r}: the function returns no value; return an expression, or a "
+                "tuple of them"
+            )
     _check_body(name, body)
     pairs = OperationAttrs.of(attrs)
-    op = ComputeOp(name, axes, body, tag or TagScope.current(), pairs, intrinsic)
+    marked = TagScope.current() if isinstance(tag, str) and not tag else tag
+    op = ComputeOp(name, axes, body, marked, pairs, intrinsic)
     return op.outputs if many else op.output(0)
 
 
@@ -269,7 +277,8 @@ def extern(
             )
     else:
         ins = tuple(decl_buffer(t.shape, t.dtype, t.op.name) for t in sources)
-    body = fcompute(list(ins), list(outs))
+    made = function_of(fcompute, f"extern {name!r}: fcompute", "lambda ins, outs: ...")
+    body = made(list(ins), list(outs))
     if isinstance(body, PrimExpr):
         body = Evaluate(body)
     elif isinstance(body, (tuple, list)):
@@ -346,7 +355,9 @@ def scan(
         for state in states
         for d, extent in enumerate(state.shape[1:], 1)
     )
-    sources = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs or ())
+    if isinstance(inputs, Tensor):
+        inputs = (inputs,)
+    sources = () if inputs is None else tuple(items_of(inputs, f"scan {name!r}: inputs", "[X]"))
     pairs = OperationAttrs.of(attrs)
     op = ScanOp(name, axis, inits, updates, states, sources, spatial, tag, pairs)
     return op.output(0) if op.num_outputs == 1 else list(op.outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from slipway.errors import ScheduleError
+from slipway.errors import ArgumentTypeError, ScheduleError
 from slipway.te.operation import Operation, PlaceholderOp
 from slipway.te.tensor import Tensor
 
@@ -103,4 +103,10 @@ def create_group(
 
 def _operations(given: Any) -> list[Operation]:
     items = given if isinstance(given, (list, tuple)) else [given]
-    return [i.op if isinstance(i, Tensor) else i for i in items]
+    found = [i.op if isinstance(i, Tensor) else i for i in items]
+    for one in found:
+        if not isinstance(one, Operation):
+            raise ArgumentTypeError(
+                f"create_group: outputs and inputs are tensors, or lists of them; got {one!r}"
+            )
+    return found

@@ -29,9 +29,10 @@ from slipway.te.operation import (
     lets_in,
     loads_in,
 )
+from slipway.te.primitives.state import INLINE, ROOT, SCOPE
 from slipway.te.scan_loop import find_aliases, scan_ranges, scan_reads
 from slipway.te.schedule import Schedule
-from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
 

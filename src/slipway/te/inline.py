@@ -9,9 +9,9 @@ from slipway.ir import deep, ops
 from slipway.ir.expr import IntImm, PrimExpr, ProducerLoad
 from slipway.ir.visit import map_children, post_order_by
 from slipway.te.operation import ComputeOp, Operation
+from slipway.te.primitives.state import INLINE
 from slipway.te.rewrite import inside
 from slipway.te.schedule import Schedule
-from slipway.te.stage import INLINE
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:

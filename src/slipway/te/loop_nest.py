@@ -19,7 +19,7 @@ from slipway.arith.interval import Interval, interval_of
 from slipway.arith.linear import INF, Atom, Linear
 from slipway.ir import expr as E
 from slipway.ir.expr import IterVar, PrimExpr, Var
-from slipway.te.relations import Fuse, Singleton, Split
+from slipway.te.primitives.relations import Fuse, Singleton, Split
 from slipway.te.stage import Stage
 
 _MOST_STEPS = (1 << 31) - 1  # of a loop that counts in int32

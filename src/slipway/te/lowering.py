@@ -17,10 +17,12 @@ from slipway.ir.visit import nesting, substitute
 from slipway.te.compute_nest import ComputeNest
 from slipway.te.infer_bound import Bounds, TensorBuffer
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
+from slipway.te.primitives.marks import IMPORTS
+from slipway.te.primitives.state import INLINE, SCOPE
 from slipway.te.rewrite import inside
 from slipway.te.scan_loop import scan_statement
 from slipway.te.schedule import Schedule
-from slipway.te.stage import IMPORTS, INLINE, SCOPE, Stage
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 from slipway.te.tensorize import find_tensorized, tensorized_stage
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from slipway.arguments import function_of
 from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir import ops
 from slipway.ir.expr import CommReducer, IterVar, PrimExpr, Range, Reduce, Var
@@ -35,6 +36,10 @@ def as_range(dom: Range | ShapeLike) -> Range:
     if isinstance(dom, Range):
         return dom
     if isinstance(dom, (tuple, list)):
+        if len(dom) != 2:
+            raise ArgumentValueError(
+                f"the range of an axis is {tuple(dom)}; write a pair, (begin, end)"
+            )
         begin, end = (ops.as_extent(d) for d in dom)
         return Range(begin, ops.sub(end, begin))
     return Range.of(ops.as_extent(cast("PrimExprLike", dom)))
@@ -61,6 +66,8 @@ def comm_reducer(
     ``reducer(expr, axis=k, where=None, init=None)`` and returns the reduced value (or a tuple);
     called with values alone, ``reducer(a, b)``, it combines those.
     """
+    function_of(fcombine, f"comm_reducer {name!r}: fcombine", "lambda x, y: x + y")
+    function_of(fidentity, f"comm_reducer {name!r}: fidentity", "lambda dtype: te.const(0, dtype)")
 
     def reducer(
         expr: Any, axis: Any, where: Any = None, init: Any = None, *rest: Any

@@ -11,7 +11,7 @@ from typing import Any
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir.expr import IterVar, PrimExpr, Range, Var
-from slipway.te.relations import Fuse, Split
+from slipway.te.primitives.relations import Fuse, Split
 from slipway.te.stage import Stage
 
 

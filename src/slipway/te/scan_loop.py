@@ -19,7 +19,8 @@ from slipway.ir import stmt as S
 from slipway.ir.expr import IterVar, PrimExpr, Var
 from slipway.te.group import Group
 from slipway.te.operation import ComputeOp, Operation, ScanOp
-from slipway.te.stage import ROOT, SCOPE, Stage
+from slipway.te.primitives.state import ROOT, SCOPE
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.visit import post_order_by
 from slipway.te import dataflow, group
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
-from slipway.te.relations import Fuse, Singleton, Split
+from slipway.te.primitives.relations import Fuse, Singleton, Split
+from slipway.te.primitives.state import ROOT, StageBase
 from slipway.te.rewrite import inside
 from slipway.te.scan_loop import attach_scan_bodies
-from slipway.te.stage import ROOT, Stage
+from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -86,16 +87,16 @@ class Schedule:
         """Return how steps name a tensor: stage number and output index."""
         return ["tensor", self[tensor].number, tensor.value_index]
 
-    def log(self, stage: Stage | None, primitive: str, arguments: tuple[Any, ...]) -> None:
+    def log(self, stage: StageBase | None, primitive: str, arguments: tuple[Any, ...]) -> None:
         """Record one primitive as a plain step; nested primitives are not recorded."""
         if not self._logging:
             return
         plain = [self._plain(stage, value) for value in arguments]
         self.steps.append([primitive, None if stage is None else stage.number, *plain])
 
-    def _plain(self, stage: Stage | None, value: object) -> Any:
+    def _plain(self, stage: StageBase | None, value: object) -> Any:
         if isinstance(value, IterVar):
-            for owner in ([stage] if stage is not None else []) + self.stages:
+            for owner in ([stage] if stage is not None else []) + list[StageBase](self.stages):
                 for position, axis in enumerate(owner.axes_ever):
                     if axis is value:
                         return ["axis", owner.number, position]

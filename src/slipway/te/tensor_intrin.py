@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from slipway.arguments import function_of
 from slipway.errors import ScheduleError
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IterVar, PrimExpr, Var
@@ -86,7 +87,9 @@ def decl_tensor_intrin(
     inputs = op.input_tensors
     ins = [_complete(given.get(t), t, options) for t in inputs]
     outs = [_complete(given.get(t), t, options) for t in op.outputs]
-    made = fcompute(ins, outs)
+    made = function_of(fcompute, "decl_tensor_intrin's fcompute", "lambda ins, outs: ...")(
+        ins, outs
+    )
     parts = list(made) if isinstance(made, (tuple, list)) else [made]
     stmts: list[Stmt | None] = [None if p is None else _statement(p, name) for p in parts]
     stmts += [None] * (4 - len(stmts))

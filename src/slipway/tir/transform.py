@@ -1,4 +1,7 @@
-"""Loop passes under their classic path; see `slipway.transform.loop.classic`."""
+"""Loop passes under their classic path.
+
+See `slipway.transform.loop.classic`, and `slipway.compiler.classic_thread_passes`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ from typing import Any
 
 from slipway.lazy import load
 
+_MODULES = ("slipway.transform.loop.classic", "slipway.compiler.classic_thread_passes")
+
 
 def __getattr__(name: str) -> Any:
-    module = load("slipway.transform.loop.classic")
-    if name not in module.__all__:
-        from slipway.classic.names import missing
+    for home in map(load, _MODULES):
+        if name in home.__all__:
+            return getattr(home, name)
+    from slipway.classic.names import missing
 
-        raise AttributeError(missing("slipway.tir.transform", name, module.__all__))
-    return getattr(module, name)
+    raise AttributeError(missing("slipway.tir.transform", name, __dir__()))
 
 
 def __dir__() -> list[str]:
-    return sorted(load("slipway.transform.loop.classic").__all__)
+    return sorted(name for home in map(load, _MODULES) for name in home.__all__)

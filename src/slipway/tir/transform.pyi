@@ -1,5 +1,7 @@
 """What type checkers see of slipway.tir.transform; written by tools/stubs.py."""
 
+from slipway.compiler.classic_thread_passes import InjectVirtualThread as InjectVirtualThread
+from slipway.compiler.classic_thread_passes import UnifyThreadBinding as UnifyThreadBinding
 from slipway.transform.context import PassContext as PassContext
 from slipway.transform.loop.classic import Apply as Apply
 from slipway.transform.loop.classic import BindTarget as BindTarget
@@ -27,6 +29,7 @@ __all__ = [
     "FlattenBuffer",
     "InjectDoubleBuffer",
     "InjectPrefetch",
+    "InjectVirtualThread",
     "LoopPartition",
     "PassContext",
     "PrimFuncPass",
@@ -35,6 +38,7 @@ __all__ = [
     "SkipAssert",
     "StorageFlatten",
     "StorageRewrite",
+    "UnifyThreadBinding",
     "UnrollLoop",
     "VectorizeLoop",
     "prim_func_pass",

@@ -85,6 +85,7 @@ from slipway.topi.elementwise import maximum as broadcast_maximum
 from slipway.topi.elementwise import minimum as broadcast_minimum
 from slipway.topi.elementwise import multiply as broadcast_mul
 from slipway.topi.elementwise import subtract as broadcast_sub
+from slipway.topi.explained import explain_all, explained
 from slipway.topi.indexing import (
     adv_index,
     arange,
@@ -260,6 +261,8 @@ __all__ = [
     "where",
 ]
 
+explain_all(globals(), __all__)
+
 _LATE = {
     "adreno": "slipway.topi.cuda",
     "arm_cpu": "slipway.topi.arm_cpu",
@@ -294,7 +297,7 @@ def __getattr__(name: str) -> typing.Any:
     if not name.startswith("_"):
         found = importlib.import_module(_OF_GRAPHS)
         if name in found.__all__:
-            return getattr(found, name)
+            return explained(getattr(found, name))
     missing = importlib.import_module("slipway.classic.names").missing
     raise AttributeError(missing("slipway.topi", name, __dir__()))
 

@@ -10,6 +10,7 @@ from slipway.relay.as_topi.image import (
     resize2d,
     resize3d,
 )
+from slipway.topi.explained import explain_all
 
 __all__ = [
     "affine_grid",
@@ -21,3 +22,5 @@ __all__ = [
     "resize2d",
     "resize3d",
 ]
+
+explain_all(globals(), __all__)

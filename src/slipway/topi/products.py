@@ -10,7 +10,7 @@ from slipway.te.declare import compute
 from slipway.te.reduction import reduce_axis
 from slipway.te.reduction import sum as te_sum
 from slipway.te.tensor import Tensor
-from slipway.topi.utils import normalize_axis
+from slipway.topi.utils import need_rank, normalize_axis
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike
@@ -27,6 +27,8 @@ def matmul(
     a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False, out_dtype: str = ""
 ) -> Tensor:
     """Return the matrix product; the sums are of `out_dtype` (that of `a` without it)."""
+    need_rank("the first matrix of matmul", a, 2)
+    need_rank("the second matrix of matmul", b, 2)
     inner = a.shape[0 if transp_a else 1], b.shape[1 if transp_b else 0]
     check_equal(f"matmul of {a.shape} and {b.shape} sums over one dimension", *inner)
     k = reduce_axis((0, a.shape[0 if transp_a else 1]), "k")
@@ -47,8 +49,14 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     `axes` is how many of the last of `a` and the first of `b`, or a list for each.
     """
     if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise InvalidShapeError(f"tensordot over {axes} axes of {a.shape} and {b.shape}")
         pairs = [(a.ndim - axes + n, n) for n in range(axes)]
     else:
+        if not isinstance(axes, list | tuple) or len(axes) != 2:
+            raise InvalidShapeError(
+                f"the axes of tensordot are {axes!r}; write how many, or a list for each tensor"
+            )
         left, right = ([x] if isinstance(x, int) else list(x) for x in axes)
         if len(left) != len(right):
             raise InvalidShapeError(f"tensordot over {left} of one tensor and {right} of the other")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _axes(x: Tensor, axis: int | Sequence[int] | None) -> tuple[int, ...]:
     given = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
-    return tuple(sorted({normalize_axis(int(a), x.ndim) for a in given}))
+    return tuple(sorted({normalize_axis(a, x.ndim) for a in given}))
 
 
 def _reduced(

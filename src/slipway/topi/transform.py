@@ -95,6 +95,8 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Return the tensors joined along `axis`."""
     parts = list(a_tuple)
+    if not parts:
+        raise InvalidShapeError("concatenate got no tensor; pass one or more")
     at = normalize_axis(axis, parts[0].ndim)
     starts: list[Any] = [ops.const(0)]
     for part in parts:
@@ -113,7 +115,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Return the tensors joined along a new dimension `axis`."""
-    return concatenate([expand_dims(t, axis) for t in tensors], axis)
+    return concatenate([expand_dims(t, axis) for t in list(tensors)], axis)
 
 
 def expand_like(a: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
@@ -121,7 +123,7 @@ def expand_like(a: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
     given = axis if isinstance(axis, (list, tuple)) else (axis,)
     if a.ndim == 1 and ops.as_int(a.shape[0]) == 1 and len(given) == shape_like.ndim:
         return broadcast_to(a, shape_like.shape)
-    new = {normalize_axis(int(x), shape_like.ndim) for x in given}
+    new = {normalize_axis(x, shape_like.ndim) for x in given}
     if a.ndim + len(new) != shape_like.ndim:
         raise InvalidShapeError(
             f"expand_like of {a.shape} to {shape_like.shape}: {a.ndim} dimensions and "

@@ -191,6 +191,12 @@ def is_target(names: str | Sequence[str]) -> bool:
     return any(name in keys for name in ([names] if isinstance(names, str) else names))
 
 
+def need_rank(what: str, tensor: Any, rank: int) -> None:
+    """Raise InvalidShapeError for a tensor of another number of dimensions."""
+    if len(tensor.shape) != rank:
+        raise InvalidShapeError(f"{what} has {rank} dimensions, got {tuple(tensor.shape)}")
+
+
 def normalize_axis(axis: SupportsIndex, ndim: int, what: str = "axis") -> int:
     """Return `axis` counted from the front; InvalidShapeError outside [-ndim, ndim)."""
     try:

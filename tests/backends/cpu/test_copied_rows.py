@@ -14,10 +14,14 @@ from slipway.target import Target
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
-@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @pytest.mark.parametrize(
     ("shape", "widths"),
     [
+        ((3, 20), ((0, 0), (1, 1))),
+        ((2, 5, 4), ((1, 0), (2, 1), (2, 3))),
+        ((4, 3, 61), ((0, 0), (1, 2), (1, 2))),
+        ((5, 13), ((0, 2), (6, 0))),
         ((3, 130), ((0, 1), (2, 3))),
         ((2, 3, 127), ((0, 0), (1, 2), (1, 1))),
         ((2, 96), ((0, 0), (0, 31))),
@@ -59,6 +63,17 @@ def test_vectors_of_open_rows_gather_nothing(mode):
     asm = library.get_lib().get_source("asm")
     assert "vgather" not in asm
     assert re.search(r"vmovups\s.*%[yz]mm", asm)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int64"])
+@pytest.mark.parametrize("mode", MODES)
+def test_known_rows_are_cut_where_the_padding_ends(mode, dtype):
+    """No lane asks where it is, and none is loaded alone."""
+    body = relay.nn.pad(var("x", 9, 11, 56, dtype=dtype), ((0, 0), (2, 1), (1, 2)), 3, mode)
+    target = "llvm -mcpu=x86-64-v4"
+    assert run(body, target) == "pad.rows"
+    asm = relay.build(IRModule.from_expr(body), target).get_lib().get_source("asm")
+    assert not re.search(r"vp?gather", asm)
 
 
 def test_no_more_is_reflected_than_is_left():
@@ -123,7 +138,7 @@ def test_tasks_are_stretches_of_a_repetition():
 @pytest.mark.parametrize(
     "body",
     [
-        relay.nn.pad(var("x", 3, 20), ((0, 0), (1, 1)), pad_mode="edge"),  # shorter than vectors
+        relay.nn.pad(var("x", 30, 3), ((0, 0), (1, 1)), pad_mode="edge"),
         relay.nn.pad(var("x", 3, 200), ((1, 1), (0, 0)), pad_mode="edge"),
         relay.nn.pad(var("x", 3, 200), ((1, 1), (2, -3)), pad_mode="edge"),
         relay.tile(var("x", 3, 5), (1, 4)),

@@ -57,6 +57,19 @@ def test_what_lies_across_a_short_row_takes_no_divisions(cpu):
     assert not re.search(r"vdivp|vpmuludq|vpmulhuw", code)
 
 
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_what_lies_a_few_elements_apart_is_loaded_with_what_lies_between(step):
+    """As space_to_depth reads rows that are no longer than a vector."""
+    x = var("x", 7, 10, 11 * step)
+    parts = relay.reshape(x, (7, 10, 11, step))
+    body = relay.reshape(relay.transpose(parts, (3, 0, 1, 2)), (step * 7, 10, 11))
+    for target in TARGETS:
+        run(body, target)
+    code = code_of(body, "llvm -mcpu=skylake-avx512")
+    assert not re.search(r"v(insertps|movss|pinsrd|gather)", code)
+    assert re.search(r"v(shufps|permt2ps|permi2ps|blendps|permps|shufpd|permpd|unpck)", code)
+
+
 def test_rows_behind_one_another_are_one():
     code = code_of(var("x", 40, 64, 7) + var("y", 64, 7), "llvm -mcpu=skylake-avx512")
     assert "zmm" in code

@@ -58,8 +58,38 @@ def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
         ((256, 64), 5, 1, "topk.lanes"), ((2, 64, 40), 5, 1, "topk.lanes"),
         ((8, 1000), 5, 1, "loops.sums"), ((256, 64), 17, 1, "topk.ranks"),
         ((256, 100_000), 16, 1, "loops.sums"), ((1, 197), 197, 1, "topk.ranks"),
-        ((3, 300, 4), 64, 1, "topk.ranks"), ((2, 5000), 0, 1, "topk.bytes"),
+        ((3, 300, 4), 64, 1, "topk.limit"), ((2, 5000), 0, 1, "topk.bytes"),
+        ((3, 777), 64, 1, "topk.limit"), ((192, 384), 300, 1, "topk.limit"),
+        ((1, 8400), 300, 1, "topk.limit"), ((40, 33), 30, 1, "topk.ranks"),
     ],
 )  # fmt: skip
 def test_each_way_serves_what_it_is_best_for(shape, k, axis, name):
     assert strategy(shape, k, axis, "llvm -mcpu=skylake-avx512") == name
+
+
+@pytest.mark.parametrize("is_ascend", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "int8", "float16"])
+@pytest.mark.parametrize(("length", "k"), [(777, 64), (300, 33), (130, 129)])
+@pytest.mark.parametrize("kind", ["different", "equal", "two", "lowest", "highest"])
+def test_up_to_a_limit(length, k, dtype, is_ascend, kind):
+    """However many elements stand on the limit, and where the limit is an end of the type."""
+    rng = np.random.default_rng(length)
+    if dtype.startswith("float"):
+        low, high = -np.inf, np.inf
+        data = rng.standard_normal((3, length)).astype(dtype)
+    else:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        data = rng.integers(low, high, (3, length), endpoint=True).astype(dtype)
+    if kind == "equal":
+        data[:] = data[0, 0]
+    elif kind == "two":
+        data = np.where(rng.random(data.shape) < 0.1, data[0, 0], data[0, 1])
+    elif kind != "different":
+        data[rng.random(data.shape) < 0.9] = low if kind == "lowest" else high
+    x = relay.var("x", shape=data.shape, dtype=dtype)
+    function = relay.Function([x], relay.topk(x, k=k, is_ascend=is_ascend).astuple())
+    library = relay.build(tvm.IRModule.from_expr(function), target="llvm -mcpu=x86-64-v3")
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    module.run(x=data)
+    for number, wanted in enumerate(interpret(function, data)):
+        np.testing.assert_array_equal(module.get_output(number).numpy(), wanted)

@@ -31,7 +31,7 @@ def test_all_functions_find_their_registers(core, level, frame, tmp_path):
     if not shutil.which(compiler):
         pytest.skip(f"apt-get install gcc-{compiler.removesuffix('-gcc')}")
     family = core if core != "riscv" else "scalar"
-    text = helper_text((family, "addition", "product"))
+    text = helper_text((family, "addition", "grouped", "product"))
     (tmp_path / "k.c").write_text("#include <stdint.h>\n#include <stddef.h>\n" + text)
     keep = "-fkeep-static-functions"  # those that nothing calls are compiled too
     subprocess.run(

@@ -327,11 +327,16 @@ def test_vectors_sum_products_that_16_bits_do_not_hold(tmp_path):
 
 
 def test_layers_outside_the_pattern_keep_their_generated_loops(tmp_path):
-    """A product of several rows is none of the kernels."""
-    model = quantized_layer("dense", 1, 6, 6, 1, 1, False, True, 13, rows=3)
+    """A kernel has nothing between its sums and their scale but a bias."""
+    rng = np.random.default_rng(1)
+    data = relay.var("data", shape=(3, 6), dtype="int8")
+    sums = relay.nn.relu(_call("qnn.dense_packed", data, rng.integers(-127, 128, (6, 6))))
+    x = _rescale(sums, np.full(6, 1 << 30, "int32"), np.full(6, -7, "int32"))
+    body = relay.cast(relay.clip(x, -128, 127), "int8")
+    model = tvm.IRModule.from_expr(relay.Function([data], body)), {}
     lib = build(model)
     assert not lib.library
-    data = np.random.default_rng(1).integers(-128, 128, (3, 6)).astype("int8")
+    data = rng.integers(-128, 128, (3, 6)).astype("int8")
     _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
     np.testing.assert_array_equal(outputs[0], expected(model, [data])[0])
 

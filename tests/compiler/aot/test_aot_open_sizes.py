@@ -10,9 +10,8 @@ from tests.compiler.aot.test_aot import compile_shared
 from tests.compiler.test_open_sizes import attention, cnn, mlp, values, var, weights
 
 from slipway import relay
-from slipway.errors import ExecutionError, LoweringError
+from slipway.errors import ExecutionError
 from slipway.ir.function import IRModule
-from slipway.micro import export_model_library_format
 from slipway.relay.dims import Dim, at
 from slipway.relay.interpret import interpret
 from slipway.runtime.devices import cpu
@@ -249,8 +248,3 @@ def test_the_calling_convention_refuses_with_errors(target, tmp_path):
 
 def run_name(lib):
     return f"tvmgen_{lib.program.name}_run"
-
-
-def test_firmware_has_fixed_sizes(tmp_path):
-    with pytest.raises(LoweringError, match=r"firmware's model has fixed.*n in 1\.\.3.*Export"):
-        export_model_library_format(compiled(small(), "c"), tmp_path / "model.tar")

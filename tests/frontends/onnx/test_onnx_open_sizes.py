@@ -247,3 +247,36 @@ def test_names_of_one_size_that_meet_are_told(kind):
     with pytest.raises(ModelError, match=r"if they are one size.*'n': 'm'.*--dim n=m"):
         relay.frontend.from_onnx(proto, dims=dims)
     relay.frontend.from_onnx(proto, dims={**dims, "n": "m"})
+
+
+def test_an_operator_that_its_types_define_takes_open_sizes():
+    """Attention of opset 23 has a definition for each type of its inputs, sizes with names too."""
+    import onnxruntime
+
+    import slipway
+
+    node = helper.make_node("Attention", ["x", "x", "x"], ["y"], is_causal=1, softcap=2.0)
+    proto = model([node], {"x": ("float32", ("n", 2, 6, "m"))}, ["y"], {}, 23)
+    shape = (relay.Dim("n", 1, 3), 2, 6, relay.Dim("m", 1, 9))
+    compiled = slipway.compile(proto, shapes={"x": shape})
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for n, m in ((1, 1), (3, 9), (2, 5)):
+        x = np.random.default_rng(m).standard_normal((n, 2, 6, m)).astype(np.float32)
+        np.testing.assert_allclose(compiled(x), session.run(None, {"x": x})[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_the_largest_along_an_open_axis(axis, opset):
+    import onnxruntime
+
+    import slipway
+
+    node = helper.make_node("Hardmax", ["x"], ["y"], axis=axis)
+    proto = model([node], {"x": ("float32", ("n", "m", 3))}, ["y"], {}, opset)
+    shape = (relay.Dim("n", 1, 3), relay.Dim("m", 1, 9), 3)
+    compiled = slipway.compile(proto, shapes={"x": shape})
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for n, m in ((1, 1), (3, 9), (2, 5)):
+        x = np.random.default_rng(m).standard_normal((n, m, 3)).astype(np.float32)
+        np.testing.assert_array_equal(compiled(x), session.run(None, {"x": x})[0])

@@ -152,3 +152,23 @@ def test_a_loop_of_open_ends_asks_once_a_step():
         run(ready, np.zeros(size // 8, "float32"), given, taps, got)
         full = np.pad(given, 1)
         np.testing.assert_array_equal(got, [full[i : i + 3] @ taps for i in range(size)])
+
+
+def test_a_vectorized_loop_is_cut_where_its_conditions_change():
+    """What is between is vectors of their own; one or two steps at an end are written out."""
+    x = te.placeholder((3, 20), name="X")
+
+    def element(i, j):
+        inside = te.all(j >= 1, j < 21)
+        return te.if_then_else(inside, x(i, j - 1), 7.0)
+
+    out = te.compute((3, 26), element, name="O")
+    schedule = te.create_schedule(out.op)
+    schedule[out].vectorize(out.op.axis[1])
+    schedule[out].pragma(out.op.axis[1], "loop_partition_hint", True)
+    ready = verify(run_pipeline(te.lower(schedule, [x, out])), "ready")
+    assert "if_then_else" not in str(ready)
+    assert "if " not in str(ready)
+    data, got = np.random.default_rng(0).random((3, 20), "float32"), np.zeros((3, 26), "float32")
+    run(ready, data, got)
+    np.testing.assert_array_equal(got, np.pad(data, ((0, 0), (1, 5)), constant_values=7))

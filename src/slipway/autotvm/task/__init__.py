@@ -1,5 +1,6 @@
 """What can be tuned: kernels of models and templates, and how the best of a log is applied."""
 
+from slipway.arguments import COMMON, explain_all
 from slipway.autotvm.space import (
     AnnotateEntity,
     ConfigEntity,
@@ -38,3 +39,5 @@ __all__ = [
     "create", "deserialize_args", "extract_from_multiple_program", "extract_from_program",
     "get_config", "serialize_args", "template",
 ]  # fmt: skip
+
+explain_all(globals(), __all__, COMMON)

@@ -16,7 +16,7 @@ from slipway import te
 from slipway.autotvm.record import hashable, key_of_template
 from slipway.autotvm.space import ConfigEntity, ConfigSpace, FallbackConfigEntity
 from slipway.backends.backend import compile_target
-from slipway.errors import SlipwayError, TuningError, did_you_mean
+from slipway.errors import ArgumentTypeError, SlipwayError, TuningError, did_you_mean
 from slipway.ir.expr import Add, Div, IntImm, Max, Min, Mul, ProducerLoad, Reduce, Sub
 from slipway.ir.node import Node
 from slipway.ir.visit import children
@@ -183,7 +183,7 @@ def serialized(args: Any) -> Any:
             return ["TENSOR", list(type_of(value).shape), value.dtype]
         if isinstance(value, IntImm):
             return int(value)
-        raise TypeError(type(value).__name__)
+        raise ArgumentTypeError(type(value).__name__)
 
     try:
         return json.loads(json.dumps(args, default=plain))

@@ -12,7 +12,7 @@ from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.fill_ahead import begin_copies
 from slipway.backends.gpu.lowering.swizzle import swizzle_storage
-from slipway.backends.gpu.lowering.textures import lay_out_textures
+from slipway.backends.gpu.lowering.textures import lay_out_textures, refuse_image_arguments
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
@@ -91,6 +91,9 @@ class GpuBackend(Backend):
         self, functions: Mapping[str, PrimFunc], target: Target, entry: str, compiler: str
     ) -> CompiledModule:
         """Write the kernels, and compile the functions that launch them for the host."""
+        for func in functions.values():
+            if not func.attr(ONE_THREAD):  # a model's kernels get images from its executor
+                refuse_image_arguments(func)
         widened = {name: _prepared(name, func, target) for name, func in functions.items()}
         with levels(max(nesting(func.body) for func in widened.values())):
             program = emit_kernels(widened, target, compiler)

@@ -5,7 +5,7 @@
                                NCHW4c, NCHW)
 
 `in_texels` brings convolutions into blocks of four channels, with what reads them.  `with_images`
-says of each fused kernel which of its tensors are images (`codegen.gpu.textures`): those in such
+says of each fused kernel which of its tensors are images (`ir.instructions.texels`): those in such
 blocks that a kernel of ours writes, a texel at a time, and that only kernels read; and weights.
 Inputs and outputs of the model stay memory like any.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish
 from slipway.backends.strategy import Problem, choose
-from slipway.codegen.gpu.textures import DTYPES, LANES, MOST, SCOPE, row_axes
+from slipway.ir.instructions.texels import DTYPES, LANES, MOST, SCOPE, row_axes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of, is_primitive

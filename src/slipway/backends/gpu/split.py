@@ -17,12 +17,12 @@ from slipway.backends.gpu.languages import WRITERS, Writer
 from slipway.backends.gpu.limits import SHARED_BYTES, check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.gpu.kernel import DeviceKernel
-from slipway.codegen.gpu.textures import is_texture, sides
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
+from slipway.ir.instructions.texels import is_texture, sides
 from slipway.ir.visit import children, map_children, walk
 from slipway.target import Target
 

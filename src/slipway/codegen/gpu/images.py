@@ -7,7 +7,7 @@ from collections.abc import Callable
 from slipway.arith.analyzer import Analyzer
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.function import CFunction, CModule
-from slipway.codegen.gpu.textures import LANES, coordinates, is_texture
+from slipway.codegen.gpu.textures import coordinates
 from slipway.codegen.gpu.textures import lane as lane_of
 from slipway.codegen.legalize import as_ramp
 from slipway.errors import CodegenError
@@ -15,6 +15,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.texels import LANES, is_texture
 from slipway.ir.visit import walk
 
 IMAGE_HELPER = "image"  # that a kernel uses

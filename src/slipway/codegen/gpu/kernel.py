@@ -14,7 +14,6 @@ from slipway.codegen.extremes import number_first
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.dynamic_shared import MEMORY, SCOPE, DynamicShared
 from slipway.codegen.gpu.images import ImageFunction
-from slipway.codegen.gpu.textures import is_texture
 from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -24,6 +23,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.instructions.cooperative_products import STORE
 from slipway.ir.instructions.dot4 import DOTS
+from slipway.ir.instructions.texels import is_texture
 from slipway.ir.instructions.warp_products import PRODUCT, ZERO, symbol
 from slipway.ir.instructions.warp_shuffles import in_words, is_shuffle, width_of
 from slipway.ir.visit import children, post_order, walk

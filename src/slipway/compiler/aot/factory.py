@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import astuple
 from functools import cached_property, partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from slipway.compiler.aot.emit_llvm import emit_llvm
 from slipway.compiler.aot.objects import PROGRAM_SUFFIXES, program_object, write_program
 from slipway.compiler.aot.overlap import overlaps_of
 from slipway.compiler.aot.page import page_model
-from slipway.compiler.aot.program import AotProgram, Planner, make_program
+from slipway.compiler.aot.program import AotProgram, OwnConstants, Planner, make_program
 from slipway.compiler.aot.sources import AotSources, ProgramParts
 from slipway.compiler.artifact.web import web_program, write_page
 from slipway.compiler.emit import COMPILER
@@ -32,7 +33,7 @@ from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
 from slipway.compiler.memory_plan.buffers import planned_by, registered
 from slipway.compiler.model_factory import ModelFactory
-from slipway.compiler.model_graph import ModelGraph
+from slipway.compiler.model_graph import NOP, ModelGraph
 from slipway.compiler.open_sizes import need_fixed_sizes
 from slipway.errors import ArtifactError, LoweringError
 from slipway.ir.function import IRModule
@@ -143,15 +144,15 @@ class AotExecutorFactoryModule(ModelFactory):
     @cached_property
     def library(self) -> dict[str, LibraryKernel]:
         """Kernels that are written by hand for microcontrollers."""
-        return self._library_and_constants[0]
+        return self._written[0]
 
     @cached_property
     def constants(self) -> dict[str, Any]:
         """The constants as the kernels want them: weights of library kernels are rearranged."""
-        return {**self.graph.params, **self.graph.initial, **self._library_and_constants[1]}
+        return {**self.graph.params, **self.graph.initial, **self._written[1]}
 
     @cached_property
-    def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:
+    def _written(self) -> tuple[dict[str, LibraryKernel], dict[str, Any], OwnConstants]:
         written = backend_of(self.target).hand_written
         found = {
             n: [] if has_open(f.checked_type) else [*written(n, f, self.target)]
@@ -159,35 +160,54 @@ class AotExecutorFactoryModule(ModelFactory):
         }
         while True:
             chosen = {name: kernels[0] for name, kernels in found.items() if kernels}
-            constants, refused = self._prepare(chosen)
-            if refused is None:
-                return chosen, constants
-            del found[refused][0]
+            prepared = self._prepare(chosen)
+            if not isinstance(prepared, str):
+                return chosen, *prepared
+            del found[prepared][0]
 
-    def _prepare(self, chosen: dict[str, LibraryKernel]) -> tuple[dict[str, Any], str | None]:
-        """Arrange the constants of the chosen kernels; name the first kernel that cannot be used.
+    def _prepare(
+        self, chosen: dict[str, LibraryKernel]
+    ) -> tuple[dict[str, Any], OwnConstants] | str:
+        """Arrange the constants of the chosen kernels; or name the first one that cannot be used.
 
-        A constant that two kernels want in different arrangements is such a reason.
+        A constant that kernels want in different arrangements is there in each.
         """
-        arranged: dict[str, Any] = {}
-        for node in self.graph.nodes:
+        arranged = self._read_as_they_are()
+        own: dict[tuple[int, int], str] = {}
+        for number, node in enumerate(self.graph.nodes):
             names = [self.graph.nodes[ref.node].name for ref in node.inputs]
-            wanted = {}
+            operands = [self.graph.params.get(name) for name in names]
+            wanted: dict[int, Any] = {}
             if node.function in chosen:
-                kernel = chosen[node.function]
-                operands = [self.graph.params.get(name) for name in names]
-                prepared = kernel.prepare(operands)
+                prepared = chosen[node.function].prepare(operands)
                 if prepared is None:
-                    return {}, node.function
-                wanted = {names[operand]: array for operand, array in prepared.items()}
-            for name in names:
-                array = wanted.get(name, self.graph.params.get(name))
-                if array is not None and not np.array_equal(
-                    arranged.setdefault(name, array), array
-                ):
-                    culprit = node.function if node.function in chosen else next(iter(chosen))
-                    return {}, culprit
-        return arranged, None
+                    return node.function
+                wanted = prepared
+            for operand, (name, given) in enumerate(zip(names, operands, strict=True)):
+                if given is None:
+                    continue
+                array = wanted.get(operand, given)
+                kept = self._kept_as(name, array, arranged)
+                if kept != name:
+                    own[number, operand] = kept
+        return arranged, own
+
+    def _read_as_they_are(self) -> dict[str, Any]:
+        """Return the constants that reshapes in place and the caller read."""
+        graph = self.graph
+        refs = [ref for node in graph.nodes if node.function == NOP for ref in node.inputs]
+        names = (graph.nodes[ref.node].name for ref in (*refs, *graph.outputs))
+        return {name: graph.params[name] for name in names if name in graph.params}
+
+    def _kept_as(self, name: str, array: Any, arranged: dict[str, Any]) -> str:
+        """Keep one arrangement of a constant, the first one under its name; return the name."""
+        for named in chain([name], (f"{name}_{number}" for number in count(1))):
+            if named != name and named in self.graph.params:
+                continue
+            known = arranged.setdefault(named, array)
+            if known.dtype == array.dtype and np.array_equal(known, array):
+                return named
+        raise AssertionError("names do not end")
 
     def _emit(self, overlapping: Collection[str]) -> KernelFile:
         made = self._generated([n for n in self.prim_funcs if n not in self.library], overlapping)
@@ -196,7 +216,8 @@ class AotExecutorFactoryModule(ModelFactory):
         kernels = dict(made.kernels)
         for name, kernel in self.library.items():
             kernels[name] = KernelText(name, kernel.text, kernel.workspace_bytes, False)
-        families = tuple(sorted({kernel.family for kernel in self.library.values()}))
+        used = (family for k in self.library.values() for family in (k.family, *k.also))
+        families = tuple(sorted(set(used)))
         return KernelFile(f"{made.helpers}\n{helper_text(families)}", kernels)
 
     def _generated(self, names: list[str], overlapping: Collection[str]) -> KernelFile:
@@ -243,6 +264,7 @@ class AotExecutorFactoryModule(ModelFactory):
             alignment_bytes=self.alignment_bytes,
             name=self.module_name,
             workspace_io=self.workspace_io,
+            own_constants=self._written[2],
         )
 
     @property

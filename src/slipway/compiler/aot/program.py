@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from slipway.backends.in_place import Overlap
 from slipway.compiler.aot.sizes import ProgramSize, program_sizes
@@ -21,6 +22,7 @@ from slipway.relay.meaning import UNKNOWN, Meaning
 from slipway.relay.types import TensorType
 
 Planner = Callable[[Sequence[Block], Sequence[Pool]], Plan]  # of the caller: it shares no bytes
+OwnConstants = Mapping[tuple[int, int], str]  # of a node's input: what it reads for the constant
 
 
 @dataclass(frozen=True)
@@ -197,13 +199,15 @@ def make_program(
     alignment_bytes: int = 16,
     name: str = "default",
     workspace_io: bool = False,
+    own_constants: OwnConstants = MappingProxyType({}),
 ) -> AotProgram:
     """Plan a model's memory and write down its calls.
 
     `workspace_io`: inputs and outputs are planned with the other tensors; an input's bytes may be
     used for something else after its last use, so that inputs must be written for each run.
 
-    `workspaces`: bytes of temporaries per kernel; `overlaps`: what outputs may take over.
+    `workspaces`: bytes of temporaries per kernel; `overlaps`: what outputs may take over;
+    `own_constants`: where an input is another arrangement of the constant than its name tells.
     Raises LoweringError when the tensors do not fit into `pools`.
     """
     if workspace_io and graph.states:
@@ -211,7 +215,7 @@ def make_program(
             f"the state {graph.states[0]!r} is kept between runs, and the workspace is not: build "
             "without tir.usmp.use_workspace_io"
         )
-    planner = _Planner(graph, workspaces or {}, overlaps or {}, workspace_io)
+    planner = _Planner(graph, workspaces or {}, overlaps or {}, workspace_io, own_constants)
     return planner.build(pools, algorithm, alignment_bytes, name)
 
 
@@ -222,8 +226,10 @@ class _Planner:
         workspaces: Mapping[str, int],
         overlaps: Mapping[str, Sequence[Overlap]],
         workspace_io: bool,
+        own_constants: OwnConstants,
     ) -> None:
         self.graph = graph
+        self.own_constants = own_constants
         self.workspace_io = workspace_io
         self.output_of: dict[int, TensorRef] = {}  # where an output is in the workspace
         self.workspaces = workspaces
@@ -270,6 +276,7 @@ class _Planner:
     ) -> AotProgram:
         graph = self.graph
         inputs, constants = self._follow()
+        constants += sorted(set(self.own_constants.values()))
         self._bind_outputs()
         blocks, index_of, scratch = self._blocks(alignment)
         if isinstance(algorithm, str):
@@ -293,7 +300,10 @@ class _Planner:
                 continue
             calls_until[-1] += 1
             refs = [*node.inputs, *(TensorRef(number, i) for i in range(len(node.types)))]
-            operands = tuple(Argument(location(r), graph.type_of(r)) for r in refs)
+            operands = tuple(
+                Argument(self._own_constant(number, i) or location(r), graph.type_of(r))
+                for i, r in enumerate(refs)
+            )
             own = None
             if number in scratch:
                 block = scratch[number]
@@ -325,6 +335,10 @@ class _Planner:
         return AotProgram(
             name, ports_in, ports_out, tuple(calls), tuple(constants), result, sizes, reads
         )
+
+    def _own_constant(self, node: int, operand: int) -> Location | None:
+        name = self.own_constants.get((node, operand))
+        return None if name is None else Location("constant", name=name)
 
     def _output_location(self, output: int, location: Callable[[TensorRef], Location]) -> Location:
         """Return where an output goes: to the caller, or into the workspace."""

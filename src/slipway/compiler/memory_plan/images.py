@@ -1,8 +1,8 @@
 """Which tensors of a model are images of a GPU, and which of them share one.
 
-An image has rows of texels, four floats each (`codegen.gpu.textures`).  Tensors of rows of as many
-texels, of one type, take the same image where they are never alive together: kernels know a texel
-by its row and column, so that more rows do no harm.  A parameter has one to itself.
+An image has rows of texels, four floats each (`ir.instructions.texels`).  Tensors of rows of as
+many texels, of one type, take the same image where they are never alive together: kernels know a
+texel by its row and column, so that more rows do no harm.  A parameter has one to itself.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.backends.gpu.images import IMAGES
-from slipway.codegen.gpu.textures import LANES, row_axes
 from slipway.compiler.model_graph import NOP, ModelGraph, TensorRef
+from slipway.ir.instructions.texels import LANES, row_axes
 
 Life = tuple[int, int]
 

@@ -1,5 +1,5 @@
-"""Relay graphs as ONNX models under the classic path; see `slipway.frontends.onnx.export`."""
+"""Relay graphs as ONNX models under the classic path; see `slipway.frontends.onnx.export.model`."""
 
-from slipway.frontends.onnx.export import to_onnx
+from slipway.frontends.onnx.export.model import to_onnx
 
 __all__ = ["to_onnx"]

@@ -13,6 +13,7 @@ from typing import Any
 from slipway.frontends.onnx.reader import DTYPE_OF, onnx_package
 from slipway.frontends.onnx.values import Optional, Value
 from slipway.frontends.onnx.values import Sequence as SequenceValue
+from slipway.relay.dims import is_open
 from slipway.relay.types import ANY
 
 CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
@@ -70,7 +71,7 @@ def type_proto(expr: Value) -> Any:
     if expr is None:
         return onnx.TypeProto()
     given = expr.tensor_type
-    shape = [None if d is ANY else d for d in given.shape]
+    shape = [None if d is ANY else str(d) if is_open(d) else d for d in given.shape]
     return onnx.helper.make_tensor_type_proto(CODE_OF[given.dtype], shape)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from slipway.errors import ModelError
 from slipway.frontends.tflite import schema
+from slipway.frontends.tflite.c_array import file_bytes
 from slipway.frontends.tflite.file_model import (
     Array,
     FileModel,
@@ -33,7 +34,7 @@ MAX_ELEMENTS = 1 << 40
 
 
 def load_model(model: Any) -> FileModel:
-    """Read a model: bytes, a path, or an object of the `tflite` package (``tflite.Model``).
+    """Read a model: bytes, a path (`file_bytes`), or a ``tflite.Model`` of the `tflite` package.
 
     Raises ModelError for what is no TFLite file, and for one that contradicts itself.
     """
@@ -41,7 +42,7 @@ def load_model(model: Any) -> FileModel:
         return model
     if isinstance(model, (str, os.PathLike)):
         try:
-            data = Path(model).read_bytes()
+            data = file_bytes(Path(model))
         except OSError as error:
             raise ModelError(
                 f"cannot read the TFLite file {os.fspath(model)!r}: {error.strerror}"

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ExecutionError, LoweringError
+from slipway.errors import ExecutionError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
+from slipway.ir.instructions import texels
 from slipway.ir.instructions.async_copies import COMMIT, WAIT
 from slipway.ir.instructions.warp_products import PRODUCT, WARP
 from slipway.ir.instructions.warp_shuffles import SHUFFLES
@@ -145,24 +146,23 @@ class ThreadMachine(Machine):
 
     def read(self, buffer: Buffer, at: Any) -> Any:
         """Return the element, or the elements, at a position of a buffer's memory."""
-        memory = self.find(buffer, "read")
+        memory, at = self.find(buffer, "read"), self._texel(buffer, at)
         self._touch(buffer.name, buffer.data, memory, at, False)
         return memory[at]
 
     def write(self, buffer: Buffer, at: Any, value: Any) -> None:
         """Set the element, or the elements, at a position of a buffer's memory."""
-        memory = self.find(buffer, "written")
+        memory, at = self.find(buffer, "written"), self._texel(buffer, at)
         self._touch(buffer.name, buffer.data, memory, at, True)
         memory[at] = value
 
     def allocate(self, buffer: Buffer) -> None:
         """Give a temporary memory: a thread's own, its block's, or the device's."""
         key = id(buffer.data)
-        if buffer.scope.startswith("global.texture"):
-            raise LoweringError(
-                f"{self.name}: the interpreter has no model of images, and {buffer.name!r} is one"
-            )
-        if self.thread is None:
+        if texels.is_texture(buffer.scope):
+            columns, rows = texels.sides(buffer)
+            self.memory[key] = np.full(rows * columns * texels.LANES, np.nan, buffer.dtype)
+        elif self.thread is None:
             super().allocate(buffer)
         elif not buffer.scope.startswith("shared"):
             self.own.add(key)
@@ -173,6 +173,19 @@ class ThreadMachine(Machine):
                 super().allocate(buffer)
                 self.in_block[key] = self.memory[key]
             self.memory[key] = self.in_block[key]
+
+    def _texel(self, buffer: Buffer, at: Any) -> Any:
+        """Return where an element of a buffer is; of an image, whose rows have no room between."""
+        if not texels.is_texture(buffer.scope):
+            return at
+        columns, _ = texels.sides(buffer)
+        row, column = divmod(at, texels.MOST * texels.LANES)
+        if np.max(column) >= columns * texels.LANES:
+            raise ExecutionError(
+                f"column {int(np.max(column)) // texels.LANES} of image {buffer.name!r}, which has "
+                f"{columns}"
+            )
+        return row * columns * texels.LANES + column
 
     def _touch(self, name: str, data: E.Var, memory: Any, at: Any, writes: bool) -> None:
         thread, key = self.thread, id(data)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slipway.arguments import COMMON, explain_all
+from slipway.errors import ArgumentValueError
 from slipway.meta_schedule.runner.artifact import (
     PyRunner,
     PyRunnerFuture,
@@ -135,8 +137,11 @@ def create(kind: object = "local", *args: Any, **kwargs: Any) -> Runner:
         return kind
     kinds = {"local": LocalRunner, "rpc": RPCRunner}
     if kind not in kinds:
-        raise ValueError(f"there is no runner {kind!r}; it is 'local' or 'rpc'")
+        raise ArgumentValueError(f"there is no runner {kind!r}; it is 'local' or 'rpc'")
     if kind == "local":
         kwargs.pop("max_workers", None)
     made: Runner = kinds[str(kind)](*args, **kwargs)
     return made
+
+
+explain_all(globals(), __all__, COMMON)

@@ -13,4 +13,4 @@ _HOMES = by_module(
     }
 )
 _HOMES["sparse_dense"] = "slipway.relay.analysis.sparse_dense"
-__getattr__, __dir__ = offer(__name__, _HOMES)
+__getattr__, __dir__ = offer(__name__, _HOMES, explain=True)

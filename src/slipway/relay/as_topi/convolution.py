@@ -10,7 +10,7 @@ from slipway.relay.ops.image import regions
 from slipway.relay.over_tensors import over_tensors
 from slipway.topi.nn.windows import sides
 from slipway.topi.transform import transpose
-from slipway.topi.utils import get_const_int
+from slipway.topi.utils import get_const_int, need_rank
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Extents
@@ -135,6 +135,7 @@ def conv2d_NCHWc(
     out_dtype: str = "float32",
 ) -> Any:
     """Convolve images in blocks of channels; the kernel is OIHW in blocks of both, (…, i, o)."""
+    need_rank("the kernel of conv2d_NCHWc", kernel, 6)
     edges = _edges(padding, kernel.shape[2:4], dilation)
     return over_nn("contrib_conv2d_nchwc")(
         data, kernel, stride, edges, dilation, data_layout=layout, out_layout=out_layout,

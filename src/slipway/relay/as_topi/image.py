@@ -23,6 +23,9 @@ def _resized(
     rounding: str, alpha: float, exclude: int, extrapolation: float, dtype: str | None,
     output_shape: Any,
 ) -> Any:  # fmt: skip
+    for name, values in (("roi", roi), ("size", size), ("output_shape", output_shape)):
+        if values is not None and (not isinstance(values, list | tuple) or isinstance(values, str)):
+            raise InvalidShapeError(f"{name} is {values!r}; write a list of numbers")
     if output_shape is not None:
         spatial = [i for i, letter in enumerate(layout) if letter in "DHW"]
         if [int(output_shape[i]) for i in spatial] != [int(s) for s in size]:

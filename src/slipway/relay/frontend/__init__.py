@@ -22,4 +22,4 @@ _HOMES = {
     "tensorflow": "slipway.frontends.tensorflow.importer",
     "tflite": "slipway.frontends.tflite.importer",
 }
-__getattr__, __dir__ = offer(__name__, _HOMES)
+__getattr__, __dir__ = offer(__name__, _HOMES, explain=True)

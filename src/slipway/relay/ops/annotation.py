@@ -12,7 +12,14 @@ from typing import Any
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Expr, Tuple, TupleGetItem
-from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, as_expr, register_op
+from slipway.relay.op_registry import (
+    Attrs,
+    BadArgument,
+    OpDefinition,
+    OpPattern,
+    as_expr,
+    register_op,
+)
 from slipway.relay.ops.tensor.tensors import elementwise
 from slipway.relay.types import TensorType, TupleType, Type
 from slipway.runtime.devices import Device
@@ -130,6 +137,8 @@ def _kind_of(device: Any) -> int:
     """Return DLPack's number for ``tvm.opencl(0)``, "opencl" or that number."""
     if isinstance(device, int):
         return device
+    if not isinstance(device, str) and not hasattr(device, "device_type"):
+        raise BadArgument("device", f"is {device!r}; write a device, as tvm.opencl(0)")
     number: int = Device(device).device_type if isinstance(device, str) else device.device_type
     return number
 

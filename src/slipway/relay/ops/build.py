@@ -55,7 +55,11 @@ def known(argument: str, value: ExprLike) -> np.ndarray[Any, Any]:
 
 def known_ints(argument: str, value: ExprLike) -> tuple[int, ...]:
     """Return a constant argument as integers.  Raises BadArgument."""
-    return tuple(int(v) for v in np.ravel(known(argument, value)))
+    found = np.ravel(known(argument, value))
+    try:
+        return tuple(int(v) for v in found)
+    except (TypeError, ValueError, OverflowError):
+        raise BadArgument(argument, f"is {value!r}; write whole numbers") from None
 
 
 def where(mask: np.ndarray[Any, Any], chosen: ExprLike, other: ExprLike) -> Any:

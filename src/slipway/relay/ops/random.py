@@ -197,7 +197,7 @@ def _generate_compute(
 @GENERATE.make
 def threefry_generate(key: ExprLike, shape: Sequence[int]) -> TupleWrapper:
     """Return the key to go on with, and random words (uint64) of `shape`."""
-    made = GENERATE(key, attrs=ThreefryGenerateAttrs(tuple(int(d) for d in shape)))
+    made = GENERATE(key, attrs=ThreefryGenerateAttrs(extents("shape", shape)))
     return TupleWrapper(made, 2)
 
 

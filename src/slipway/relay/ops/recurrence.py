@@ -188,7 +188,8 @@ def scan(
 
     Returns the last states, then one tensor (steps, ...) for each output of the body.
     """
-    given = [_tuple(values) for values in (states, sequences, others)]
+    named = {"states": states, "sequences": sequences, "others": others}
+    given = [_tuple(argument, values) for argument, values in named.items()]
     counts = len(given[0].fields), len(given[1].fields)
     call = SCAN(*given, attrs=LoopAttrs(body, *counts, bool(reverse), steps))
     result = call.checked_type
@@ -196,7 +197,9 @@ def scan(
     return TupleWrapper(call, len(result.fields))
 
 
-def _tuple(values: Any) -> Tuple:
+def _tuple(argument: str, values: Any) -> Tuple:
+    if not isinstance(values, tuple | list):
+        raise BadArgument(argument, f"is {values!r}; write a list of tensors")
     return Tuple(tuple(as_expr(v) for v in values))
 
 

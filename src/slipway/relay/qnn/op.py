@@ -16,6 +16,7 @@ from slipway.errors import TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import as_expr, const
+from slipway.relay.ops.explained import explained
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.qnn.config import (
     RequantizeConfig,
@@ -395,5 +396,5 @@ def __getattr__(name: str) -> Any:
         known = [n[4:] for n in op_registry.OPS if n.startswith("qnn.")]
         hint = did_you_mean(name, [*known, *globals()])
         raise AttributeError(f"module 'slipway.relay.qnn.op' has no attribute {name!r}.{hint}")
-    globals()[name] = definition.make_function
-    return definition.make_function
+    globals()[name] = value = explained(definition.make_function)
+    return value

@@ -161,14 +161,20 @@ def fill_slots(library: Library) -> None:
         _fill(library, "__TVMFFIErrorSetRaisedFromCStr", raises)
     for slot, name in _FFI_SLOTS.items():
         _fill(library, slot, address_of(getattr(ffi.LIB, name)))
-    code = library.address(DEVICE_CODE_SYMBOL)
-    if code and runtime is not None:
-        size = library.address(f"{DEVICE_CODE_SYMBOL}_size")
-        assert size
-        count = ctypes.c_uint64.from_address(size).value
-        carried = ctypes.string_at(code, count)
+    carried = device_records(library)
+    if carried and runtime is not None:
         runtime.packed("device_code")(carried)
         weakref.finalize(library, runtime.packed("device_drop"), carried).atexit = False
+
+
+def device_records(library: Library) -> bytes:
+    """Return the code of devices that a library carries, as it lies there; nothing of most."""
+    code = library.address(DEVICE_CODE_SYMBOL)
+    if not code:
+        return b""
+    size = library.address(f"{DEVICE_CODE_SYMBOL}_size")
+    assert size
+    return ctypes.string_at(code, ctypes.c_uint64.from_address(size).value)
 
 
 def _fill(library: Library, slot: str, value: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import typing
 
+from slipway.topi.explained import explain_all, explained
 from slipway.topi.nn.activation import (
     batch_norm,
     leaky_relu,
@@ -127,6 +128,8 @@ __all__ = [
     "sparse_transpose",
 ]
 
+explain_all(globals(), __all__)
+
 _OF_GRAPHS = "slipway.relay.as_topi.nn"
 _HOMES = {"SQNN_CODE_TO_DTYPE": _OF_GRAPHS, "SQNN_DTYPE_TO_CODE": _OF_GRAPHS}  # of constants
 
@@ -135,7 +138,7 @@ def __getattr__(name: str) -> typing.Any:
     if not name.startswith("_"):
         found = importlib.import_module(_OF_GRAPHS)
         if name in found.__all__:
-            return getattr(found, name)
+            return explained(getattr(found, name))
     missing = importlib.import_module("slipway.classic.names").missing
     raise AttributeError(missing("slipway.topi.nn", name, __dir__()))
 

@@ -38,6 +38,8 @@ def conv(
     sums are of `out_dtype` (that of `inp` without it).
     """
     spatial = "".join(c for c in data_layout if c not in "NC")
+    if not spatial or sorted(data_layout) != sorted(f"NC{spatial}"):
+        raise InvalidShapeError(f"conv of data in {data_layout!r}, no order of N, C and the others")
     last = data_layout.index("C") > data_layout.index(spatial[0])
     order = kernel_layout or (f"{spatial}IO" if last else f"OI{spatial}")
     if sorted(data_layout) != sorted(f"NC{spatial}") or sorted(order) != sorted(f"OI{spatial}"):

@@ -15,6 +15,7 @@ from slipway.topi.reduction import max as max_over
 from slipway.topi.reduction import sum as sum_over
 from slipway.topi.tag import BROADCAST
 from slipway.topi.transform import reshape
+from slipway.topi.utils import need_rank
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -59,6 +60,8 @@ def batch_matmul(
     """Return the products of matrices of two batches; `tensor_b` is transposed unless told."""
     a, b = tensor_a, tensor_b
     what = f"batch_matmul of {a.shape} and {b.shape}"
+    need_rank("the first batch of batch_matmul", a, 3)
+    need_rank("the second batch of batch_matmul", b, 3)
     batches = a.shape[0], b.shape[0]
     if 1 not in (ops.as_int(n) for n in batches):
         check_equal(f"{what}: batches", *batches)

@@ -21,6 +21,10 @@ def pad(
 ) -> Tensor:  # fmt: skip
     """Return `data` with so many elements `pad_value` before and after each dimension."""
     before, after = list(pad_before), list(pad_after if pad_after is not None else pad_before)
+    if not len(before) == len(after) == data.ndim:
+        raise InvalidShapeError(
+            f"pad of {data.shape} by {before} and {after}: write a number for each dimension"
+        )
     shape = tuple(
         ops.add(ops.add(n, b), a) for n, b, a in zip(data.shape, before, after, strict=True)
     )

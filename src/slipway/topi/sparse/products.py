@@ -12,6 +12,7 @@ from slipway.errors import InvalidShapeError
 from slipway.ir import builder, ops
 from slipway.te.declare import compute, extern
 from slipway.te.tensor import Tensor
+from slipway.topi.utils import need_rank
 
 
 def _block(data: Tensor) -> tuple[Any, Any]:
@@ -132,6 +133,7 @@ def sparse_add(
     dense_data: Tensor, sparse_data: Tensor, sparse_indices: Tensor, sparse_indptr: Tensor
 ) -> Tensor:
     """Return the sum of a dense matrix and one in CSR."""
+    need_rank("the dense matrix of sparse_add", dense_data, 2)
     rows, columns = dense_data.shape
 
     def body(ins: Any, outs: Any) -> Any:

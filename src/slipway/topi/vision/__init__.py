@@ -10,6 +10,7 @@ from slipway.relay.as_topi.vision import (
     roi_align_nhwc,
     roi_pool_nchw,
 )
+from slipway.topi.explained import explain_all
 from slipway.topi.vision import rcnn, ssd
 
 __all__ = [
@@ -24,3 +25,5 @@ __all__ = [
     "roi_pool_nchw",
     "ssd",
 ]
+
+explain_all(globals(), __all__)

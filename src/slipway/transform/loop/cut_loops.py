@@ -21,6 +21,9 @@ Where an outer loop has a say, a condition around all that a loop does becomes i
     for ky in range(3):                  ->    for ky in range(max(0, 1 - y), min(3, 33 - y)):
         if 0 <= y + ky - 1 < 32: use(ky)           use(ky)
 
+A vectorized loop is cut alike, at the ends where all conditions are decided; pieces of few steps
+are written out, one after the other.
+
 A loop of open ends asks at each step once whether all conditions hold in the loops inside, and has
 a body without them for those steps (`partitioned`).
 """
@@ -52,6 +55,8 @@ from slipway.transform.loop.loop_partition import (
 HINT = "pragma_loop_partition_hint"
 _MOST_LOOKS = 1024  # at steps of a loop, or runs of them, to find where to cut it
 _MOST_ALONE = 8  # steps that get a copy of their own
+_FEWEST_LANES = 4  # of a piece of a vectorized loop
+_CUT = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
 
 
 def cut_loops(func: PrimFunc) -> PrimFunc:
@@ -83,11 +88,12 @@ class _Cutter:
     def cut(self, node: S.For) -> S.Stmt:
         """Return the loops that `node` becomes."""
         own = self.an.linear(node.loop_var).terms
-        if len(own) != 1 or node.kind not in (S.ForKind.SERIAL, S.ForKind.UNROLLED):
+        if len(own) != 1 or node.kind not in _CUT:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
         ((atom, _),) = own.items()
         inner = loops_inside(self.an, node.body)
-        node = self._clip(node, atom, inner)
+        is_vector = node.kind == S.ForKind.VECTORIZED
+        node = node if is_vector else self._clip(node, atom, inner)
         tests = {}
         for condition in conditions_of(node.body, values=True):
             difference = difference_of(self.an, condition)
@@ -96,7 +102,7 @@ class _Cutter:
         pieces = self._pieces(node, atom, list(tests.values()), inner)
         if pieces is not None:
             return S.seq(self._piece(node, *piece) for piece in pieces)
-        if ops.as_int(node.extent) is None:
+        if ops.as_int(node.extent) is None and not is_vector:
             node = partitioned(self.an, node)
         return map_children(node, self.visit)  # type: ignore[no-any-return]
 
@@ -168,9 +174,11 @@ class _Cutter:
         return all(a.variables <= {atom, *inner} for a in difference.terms)
 
     def _piece(self, node: S.For, first: int, steps: int, known: Decisions) -> S.Stmt:
-        dtype = node.loop_var.dtype
+        dtype, kind = node.loop_var.dtype, node.kind
+        if kind == S.ForKind.VECTORIZED and steps < _FEWEST_LANES:
+            kind = S.ForKind.UNROLLED
         piece = node.replace(
-            min=ops.const(first, dtype), extent=ops.const(steps, dtype),
+            min=ops.const(first, dtype), extent=ops.const(steps, dtype), kind=kind,
             body=decided(node.body, known),
         )  # fmt: skip
         return self.visit(piece)  # type: ignore[no-any-return]

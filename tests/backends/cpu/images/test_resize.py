@@ -16,6 +16,8 @@ from slipway.target import Target
         ((2, 3, 20, 37), (0, 0, 40, 74), "half_pixel"),
         ((1, 3, 17, 24), (0, 0, 33, 50), "align_corners"),
         ((19, 40), (7, 16), "asymmetric"),
+        ((2, 5, 37, 19), (0, 0, 111, 9), "half_pixel"),
+        ((1, 3, 20, 5), (0, 0, 9, 7), "half_pixel"),
     ],
 )
 def test_both_of_the_last_axes(target, method, shape, size, mode):
@@ -31,7 +33,7 @@ def test_both_of_the_last_axes(target, method, shape, size, mode):
         ((1, 3, 20, 7), (0, 0, 40, 14), "nearest_neighbor"),
         ((2, 7), (0, 5), "nearest_neighbor"),
         ((1, 3, 20, 37), (0, 0, 0, 74), "linear"),
-        ((1, 3, 20, 5), (0, 0, 9, 7), "linear"),
+        ((1, 3, 20, 3), (0, 0, 9, 7), "linear"),
     ],
 )
 def test_others_are_elementwise(shape, size, method):
@@ -48,6 +50,8 @@ def test_others_are_elementwise(shape, size, method):
         ((1, 4, 17, 24), (0, 0, 33, 48), "align_corners"),
         ((1, 2, 9, 12, 16), (0, 0, 7, 18, 0), "asymmetric"),
         ((3, 19, 40), (0, 7, 3), "asymmetric"),
+        ((2, 5, 9, 11), (0, 0, 27, 16), "half_pixel"),
+        ((1, 2, 5, 7, 20), (0, 0, 10, 8, 13), "half_pixel"),
     ],
 )
 def test_nearest_places_are_found_once(target, rounding, shape, size, mode):

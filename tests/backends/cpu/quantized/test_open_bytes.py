@@ -22,6 +22,8 @@ CASES = {  # channels, filters, window, strides, padding, dilation, groups, layo
     "dilated": (4, 16, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), 1, "NHWC"),
     "groups": (32, 32, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, "NCHW"),
     "depthwise": (16, 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 16, "NCHW"),
+    "depthwise_strided": (24, 24, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 24, "NCHW"),
+    "depthwise_asymmetric": (64, 64, (4, 5), (2, 3), (0, 1, 1, 0), (1, 1), 64, "NHWC"),
 }
 
 
@@ -78,3 +80,17 @@ def test_a_step_of_open_rows_is_the_instruction(target):
     weight = relay.var("w", shape=(4, 1, 1, 64 // depth, lanes, depth), dtype=entry.b_dtype)
     function = contrib_conv2d_packed(data, weight).as_function().with_attr("Primitive", 1)
     assert entry.name in str(lower_kernel("kernel", function, Target(target)).script())
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_step_of_open_depthwise_taps_is_the_instruction(stride):
+    """Also where the width that the steps read is no formula without a maximum."""
+    target = Target("llvm -mcpu=znver4")
+    x = relay.var("x", shape=(1, 64, Dim("h", 8, 80), Dim("w", 8, 80)), dtype="int8")
+    weight = relay.const(np.ones((64, 1, 3, 3), "int8"))
+    made = relay.nn.conv2d(
+        x, weight, strides=(stride, stride), padding=(1, 1), groups=64, channels=64,
+        kernel_size=(3, 3), out_dtype="int32",
+    )  # fmt: skip
+    library = relay.build(slipway.IRModule.from_expr(relay.Function([x], made)), target)
+    assert "vpdpbusd" in library.get_lib().get_source("asm")

@@ -8,6 +8,7 @@ from run_kernels import axis, built, random, run, source
 import slipway as tvm
 from slipway import te
 from slipway.errors import CodegenError, DeviceError, LoweringError
+from slipway.script import tir as T
 from slipway.target import Target
 
 
@@ -129,6 +130,25 @@ def test_what_no_image_is_of_is_said():
         build((20000, 7, 4), "global.texture")
     with pytest.raises(LoweringError, match="has 64 along a side"):
         build((5, 70, 4), "global.texture", target="opencl -texture_spatial_limit=64")
+
+
+@pytest.mark.parametrize("image", ["a", "c"])
+def test_an_image_that_a_caller_would_have_to_bring(image):
+    """Its array is memory, and no driver has to say that it is no image: PoCL ends the process."""
+    there = {name: "global.texture" if name == image else "global" for name in "ac"}
+
+    @T.prim_func
+    def twice(p: T.handle, q: T.handle):
+        a = T.match_buffer(p, (5, 7, 4), "float32", scope=there["a"])
+        c = T.match_buffer(q, (5, 7, 4), "float32", scope=there["c"])
+        for b in T.thread_binding(5, thread="blockIdx.x"):
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                for lane in T.vectorized(4):
+                    c[b, t, lane] = a[b, t, lane] * T.float32(2)
+
+    with pytest.raises(LoweringError, match=f"argument '{image}' is in scope .*cache_read"):
+        tvm.build(twice, target=run_kernels.OPENCL)
+    tvm.build(twice, target=run_kernels.VULKAN)  # memory like any there
 
 
 def test_a_device_without_such_images_says_so(simulators, device):

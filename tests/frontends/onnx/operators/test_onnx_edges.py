@@ -5,6 +5,7 @@ import onnxruntime
 import pytest
 from graphs import helper, model
 
+import slipway
 from slipway import relay
 from slipway.relay.interpret import interpret
 
@@ -49,6 +50,34 @@ def test_a_resize_reads_the_element_on_which_a_coordinate_lies(nearest, coordina
     check(node, {"s": np.float32([1, 1, *scales])})
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_a_resize_to_one_element_reads_the_first(mode):
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode=mode,
+        coordinate_transformation_mode="pytorch_half_pixel",
+    )  # fmt: skip
+    check(node, {"s": np.float32([1, 1, 0.4, 0.3])})
+
+
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("scales", [(2.3, 1.4), (0.7, 1.15), (10 / 3, 0.6)])
+def test_an_open_size_times_a_factor_of_a_few_decimals(coordinates, nearest, scales):
+    node = helper.make_node(
+        "Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode=nearest,
+        coordinate_transformation_mode=coordinates,
+    )  # fmt: skip
+    weights = {"s": np.float32([1, 1, *scales])}
+    proto = model([node], {"x": ("float32", (1, 1, "h", "w"))}, ["y"], weights, 13)
+    sizes = {"x": (1, 1, relay.Dim("h", 2, 60), relay.Dim("w", 2, 60))}
+    compiled = slipway.compile(proto, shapes=sizes)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for h, w in ((2, 3), (20, 7), (55, 59), (30, 50)):
+        x = np.random.default_rng(h).standard_normal((1, 1, h, w)).astype(np.float32)
+        (want,) = session.run(None, {"x": x})
+        np.testing.assert_array_equal(compiled(x), want)
+
+
 @pytest.mark.parametrize("kind", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("opset", [7, 11, 17])
 def test_a_transposed_convolution_of_a_stated_size_is_cut_at_the_side_that_onnx_names(kind, opset):
@@ -58,6 +87,26 @@ def test_a_transposed_convolution_of_a_stated_size_is_cut_at_the_side_that_onnx_
         output_shape=[8, 6],
     )  # fmt: skip
     check(node, {"w": weight}, opset)
+
+
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("size", [(1, 2, 3), (1, 1, 3), (2, 4, 1), (1, 2, 3, 4), (2, 1, 1, 2)])
+def test_a_grid_of_one_sample_or_one_element(size, corners):
+    batch, *spatial = size
+    theta = np.random.default_rng(5).standard_normal((batch, len(spatial), len(spatial) + 1))
+    node = helper.make_node("AffineGrid", ["theta", "size"], ["y"], align_corners=corners)
+    check(node, {"theta": theta.astype("float32"), "size": np.array([batch, 1, *spatial])}, 20)
+
+
+@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("extra", [(0, 0), (1, 0), (0, 1)])
+def test_a_transposed_convolution_whose_strides_are_longer_than_its_window(kind, extra):
+    """The extent is what the inputs reach, not the input's times the stride."""
+    weight = np.random.default_rng(4).standard_normal((2, 3, 2, 1)).astype(np.float32)
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["y"], auto_pad=kind, strides=[3, 2], output_padding=extra
+    )
+    check(node, {"w": weight}, 11)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])

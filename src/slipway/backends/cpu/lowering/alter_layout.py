@@ -27,29 +27,17 @@ from math import gcd, prod
 from typing import Any
 
 from slipway import dtypes
-from slipway.backends.cpu.lowering.blocked_readers import BlockedReaders
-from slipway.backends.cpu.lowering.blocked_value import (
-    Blocked,
-    as_plain_value,
-    plain_layout,
-    reshaped,
-)
-from slipway.backends.cpu.lowering.dot_pairs import (
-    Instruction,
-    instruction_for,
-    is_paired,
-    lanes_in_groups,
-    paired_groups,
-)
+from slipway.backends.cpu.lowering.blocked_value import Blocked, plain_layout, reshaped
+from slipway.backends.cpu.lowering.dot_pairs import Instruction
 from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import (
     best_block,
     block_size,
     few_filters,
-    filled_block,
     row_block,
 )
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish, note_layout
+from slipway.backends.cpu.lowering.paired_products import PairedProducts
 from slipway.backends.cpu.lowering.plain_conv import (
     OnBlocks,
     as_image,
@@ -59,25 +47,20 @@ from slipway.backends.cpu.lowering.plain_conv import (
 )
 from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import (
-    WinogradCosts,
     small_is_direct,
     winograd_part,
     winograd_tile,
 )
 from slipway.errors import TypeInferenceError
-from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
-from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
-from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild, use_counts
 from slipway.target.cores import Core
-from slipway.target.costs import ANY_CORE
 
 _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 
@@ -112,7 +95,7 @@ def alter_layout(
     return _AlterLayout(lanes, winograd, units, cut, pairs, core, wanted, plain).run(function)
 
 
-class _AlterLayout(BlockedReaders):
+class _AlterLayout(PairedProducts):
     def __init__(
         self,
         lanes: int,
@@ -124,12 +107,9 @@ class _AlterLayout(BlockedReaders):
         wish: Callable[[Call], LayoutWish | None],
         stays_plain: Callable[[Call, OnBlocks], bool],
     ) -> None:
-        super().__init__(lanes)
+        super().__init__(lanes, core, pairs)
         self.stays_plain = stays_plain
         self.wish = wish
-        self.core = core
-        self.costs = core.costs if core is not None else ANY_CORE
-        self.pairs = pairs
         self.winograd = winograd
         self.panel_units = panel_units
         self.cut_units = cut_units
@@ -241,38 +221,6 @@ class _AlterLayout(BlockedReaders):
             self.read_in[id(read)] = self.read_in[id(call)]
         return read
 
-    def layouts(self, call: Call, in_block: int, read: int, out_block: int) -> tuple[str, str, str]:
-        """The layouts of data, kernel and result; the kernel reads `read` channels at a time."""
-        plain = plain_layout(call.tensor_type.rank)
-        return (
-            f"{plain}{in_block}c",
-            f"OI{plain[2:]}{read}i{out_block}o",
-            f"{plain}{out_block}c",
-        )
-
-    def block_of_data(self, call: Call) -> int:
-        """The block in which the data is held, or shall be."""
-        held = self.blocked.get(id(call.args[0]))
-        channels = call.args[0].tensor_type.shape[1]
-        if held is not None:
-            return held.block
-        block = 1 if channels < 4 else block_size(channels, self.lanes)
-        # A window of one reads each value once: blocks of two are not worth their copy.  Nor where
-        # all taps of a line are unrolled: two channels of each need twice the registers.
-        window = call.args[1].tensor_type.shape[2:]
-        is_single = prod(window) == call.attrs.groups == 1
-        is_line = call.attrs.groups == 1 and window[-1] >= self.costs.row_steps
-        return 1 if block == 2 and (is_single or is_line) else block
-
-    def best_block(self, channels: int, data: TensorType, is_whole: bool = False) -> int:
-        """The block of `channels` beside `data`; `is_whole`: of whole vectors, however few fill it.
-
-        So it is with an image from beyond the second-level cache, of which each position that a
-        tile takes is a line, and where each channel has a filter of its own: those wait for loads.
-        """
-        is_cached = self.core is not None and usual(data.size_bytes) <= self.core.l2_bytes
-        return best_block(channels, self.lanes, self.core if is_cached and not is_whole else None)
-
     def is_better_plain(
         self, call: Call, joined: JoinedGroups, times: int = 0, tile: int = 0
     ) -> bool:
@@ -342,52 +290,6 @@ class _AlterLayout(BlockedReaders):
         layouts = layouts[0], self.direct_kernel(call, layouts), layouts[2]
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
 
-    def takes_pairs(self, call: Call) -> bool:
-        """Return whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
-        types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
-        paired = types == ("bfloat16", "float32") and bool(self.pairs)
-        return paired and is_paired(call, self.costs, lanes_in_groups(self.pairs))
-
-    def paired_conv(self, call: Call) -> Blocked | Expr | None:
-        if call.attrs.groups > 1:
-            return self.paired_groups(call)
-        channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
-        entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
-        held, depth = self.block_of_data(call), entry.depth
-        widest, is_held = self.lanes, id(call.args[0]) in self.blocked
-        if isinstance(entry, TileInstruction):
-            widest = filled_block(channels, entry)
-        if held % depth or (not is_held and (held < 4 or widest > self.lanes)):
-            held = max(depth, best_block(-(-channels // depth) * depth, widest))
-        read = gcd(channels, held)
-        read = held if read % depth else read
-        plain, lanes = plain_layout(call.tensor_type.rank), entry.c_size
-        if isinstance(entry, TileInstruction):
-            lanes = filled_block(weight.tensor_type.shape[0], entry)
-        kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
-        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
-        return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
-
-    def paired_groups(self, call: Call) -> Blocked | Expr | None:
-        """Groups in pairs, joined so that their filters fill vectors."""
-        lanes, channels = lanes_in_groups(self.pairs), call.args[0].tensor_type.shape[1]
-        joined, weight, groups = paired_groups(call, lanes), call.args[1], call.attrs.groups
-        if joined is None or not isinstance(weight, Constant):
-            return None
-        weight = self.keep(
-            Constant(joined_kernel(weight.array, groups, joined.together, joined.zeros))
-        )
-        parts, held = groups // joined.together, self.block_of_data(call)
-        if held % PAIR or (held < 4 and id(call.args[0]) not in self.blocked):
-            held = max(4, best_block(channels, self.lanes))
-        read, plain = gcd(channels // parts, held), plain_layout(call.tensor_type.rank)
-        kernel = f"OI{plain[2:]}{read // PAIR}i{lanes}o{PAIR}i"
-        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
-        made = self.blocked_conv(
-            "conv", call, call.args[0], weight, layouts, parts, weights="pairs"
-        )
-        return self.without_zeros(made, parts, joined.zeros) if joined.zeros else made
-
     def grouped_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
     ) -> Blocked | Expr | None:
@@ -411,46 +313,6 @@ class _AlterLayout(BlockedReaders):
         layouts = self.layouts(call, in_block, read, joined.block)
         made = self.blocked_conv("conv", call, call.args[0], weight, layouts, parts)
         return self.without_zeros(made, parts, joined.zeros) if joined.zeros else made
-
-    def without_zeros(self, made: Blocked, parts: int, zeros: int) -> Expr:
-        """The plain value without the last `zeros` channels of each of its `parts`."""
-        plain = as_plain_value(made)
-        batch, channels, *image = plain.tensor_type.shape
-        apart = reshaped(plain, (batch, parts, channels // parts, *image))
-        make: Any = op_registry.make("strided_slice")
-        wanted = make(apart, [0], [channels // parts - zeros], axes=[2])
-        return reshaped(wanted, (batch, channels - parts * zeros, *image))
-
-    def winograd_conv(
-        self,
-        call: Call,
-        layouts: tuple[str, str, str],
-        tile: int,
-        costs: WinogradCosts | None = None,
-    ) -> Blocked:
-        """By tiles; with `costs` of both ways by size, the kernel in both forms."""
-        key = id(call.args[1]), f"winograd {tile}"
-        if key not in self.packed:
-            packed = self.pack(call.args[1], "OIHW", layouts[1])
-            make: Any = op_registry.make("nn.contrib_winograd_weight")
-            self.packed[key] = make(packed, tile)
-        data, kernels = self.as_blocked(call.args[0], layouts[0]), [self.packed[key]]
-        about = {"padding": call.attrs.padding, "data_layout": layouts[0], "out_layout": layouts[2]}
-        name = "nn.contrib_conv2d_winograd_nchwc"
-        if costs is not None:
-            name, direct = "nn.contrib_conv2d_nchwc_by_size", self.direct_kernel(call, layouts)
-            kernels.insert(0, self.pack(call.args[1], "OIHW", direct))
-            about |= {"kernel_layout": direct, **costs.as_integers(tile)}
-        definition = op_registry.get(name)
-        attrs_type: Any = definition.attrs_type
-        made = definition(data, *kernels, attrs=attrs_type(**about), span=call.span)
-        return Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
-
-    def direct_kernel(self, call: Call, layouts: tuple[str, str, str]) -> str:
-        """The layout of the kernel beside these; it skips the channels that pad the data."""
-        in_block, out_block = (parse_layout(x).block_of("C") for x in (layouts[0], layouts[2]))
-        read = gcd(call.args[0].tensor_type.shape[1], in_block)
-        return self.layouts(call, in_block, read, out_block)[1]
 
     def depthwise_conv(
         self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
@@ -483,31 +345,6 @@ class _AlterLayout(BlockedReaders):
         layouts = self.layouts(call, block, 1, block)
         return self.blocked_conv("depthwise_conv", call, source, call.args[1], layouts, 0)
 
-    def blocked_conv(
-        self,
-        kind: str,
-        call: Call,
-        source: Expr,
-        weight: Expr,
-        layouts: tuple[str, str, str],
-        groups: int = 1,
-        weights: str = "nchwc",
-    ) -> Blocked:
-        """The call of a blocked operator; `groups` 0 are as many as filters."""
-        old, rank = call.attrs, call.tensor_type.rank - 2
-        definition = op_registry.get(f"nn.contrib_{kind}{rank}d_{weights}")
-        assert definition.attrs_type is not None
-        data = self.as_blocked(source, layouts[0])
-        kernel = self.pack(weight, "OI" + SPATIAL[rank], layouts[1])
-        filters = kernel.tensor_type.shape[0] * parse_layout(layouts[1]).block_of("O")
-        attrs = definition.attrs_type(
-            strides=old.strides, padding=old.padding, dilation=old.dilation,
-            groups=groups or filters,
-            data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
-        )  # type: ignore[call-arg]  # fmt: skip
-        made = definition(data, kernel, attrs=attrs, span=call.span)
-        return Blocked(made, layouts[2], weight.tensor_type.shape[0])
-
     def dense(self, call: Call) -> Expr | None:
         """A product with constant weights takes them in blocks of units; the data stays plain."""
         data, weight = (a.tensor_type for a in call.args)
@@ -539,20 +376,3 @@ class _AlterLayout(BlockedReaders):
         if block < 4 or (rows > 1 and block < min(widest, self.lanes)):
             block = self.cut_units(rows, units)
         return block
-
-    def paired_dense(self, call: Call) -> Expr:
-        rows, depth = call.args[0].tensor_type.shape
-        units = call.args[1].tensor_type.shape[0]
-        entry = instruction_for(self.pairs, rows, depth, self.costs)
-        lanes = entry.c_size
-        if isinstance(entry, TileInstruction) and units % (2 * lanes) == 0:
-            lanes *= 2
-        while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
-            lanes *= 2  # more contiguous columns
-        packed = self.pack(call.args[1], "NK", f"NK{lanes}n{entry.depth}k")
-        definition = op_registry.get("nn.contrib_dense_pairs")
-        made: Expr = definition(self.as_plain(call.args[0]), packed, span=call.span)
-        if made.tensor_type.shape[1] == units:
-            return made
-        make: Any = op_registry.make("strided_slice")
-        return make(made, [0], [units], axes=[1])  # type: ignore[no-any-return]

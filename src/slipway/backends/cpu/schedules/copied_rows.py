@@ -20,6 +20,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.generic import parallel_outer, schedule_injective, vectorize
+from slipway.backends.cpu.schedules.joined_parts import SHORTEST
 from slipway.backends.stages import Loop, fuse, inline_injective, shape_of, split
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.dims import is_open, largest_divisor, usual
@@ -39,10 +40,7 @@ def _default(problem: Problem) -> LoopKnobs:
 
 
 def _is_cut(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Rows of any number of elements, or of several vectors, that elements of their own continue.
-
-    Where known rows are padded with a number, the vectors of any injective operator ask for it.
-    """
+    """Rows of any number of elements, or of several, that grow: the lanes ask for nothing."""
     (data,) = in_types
     assert isinstance(data, TensorType)
     if not data.rank:
@@ -52,8 +50,7 @@ def _is_cut(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
         return False
     if is_open(data.shape[-1]):
         return vector_lanes(target, data.dtype) > 1
-    row = data.shape[-1] + low + high
-    return attrs.pad_mode != "constant" and row > 4 * vector_lanes(target, data.dtype)
+    return vector_lanes(target, data.dtype) > 1 and data.shape[-1] >= SHORTEST
 
 
 def _pad_compute(
@@ -95,12 +92,9 @@ def schedule_padded_rows(
     inline_injective(schedule, outs)
     stage: Any = schedule[output]
     *loops, row = Loop.of(stage.op.axis)
-    if is_open(row.extent):
-        stage.vectorize(row.axis)  # cut where the padding ends when its loop becomes vectors
-    else:
-        vectors, lane = split(stage, row, lanes)
-        stage.vectorize(lane.axis)
-        stage.pragma(vectors.axis, "loop_partition_hint", True)
+    stage.vectorize(row.axis)  # an open one is cut when its loop becomes vectors
+    if not is_open(row.extent):
+        stage.pragma(row.axis, "loop_partition_hint", True)
     total = 2 * usual(prod(shape_of(output)))  # most rows begin and end within a vector
     if loops and total >= knobs.share_from:
         parallel_outer(stage, loops, total, knobs.share_from // 4)

@@ -5,8 +5,8 @@
 
 Rows that lie after one another on both sides are one long row: fused, whole vectors copy them.
 Where they do not, each lane of such a vector would find its own place, with divisions, and be
-loaded alone; what is read across the row anyway takes no vectors at all.  What is computed has a
-say: a function of few lanes takes as long as one of many.
+loaded alone; what is read far across the row takes no vectors at all.  What is computed has a say:
+a function of few lanes takes as long as one of many.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _MOST_NODES = 256  # of an expression, with what is inlined expanded
 # Instructions: of a lane that finds its own place and is loaded alone; of a step from row to row.
 _ALONE, _STEP = 4, 2
+# What lies so many elements apart is loaded with all that lies between, by as many lanes.
+_MOST_SPREAD, _FEWEST_SPREAD = 4, 4
 _PER_CONSTANT = 2  # of a function: its steps, for each constant that it takes
 
 
@@ -59,11 +61,14 @@ def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
     alone = sum(not one.is_fused(lanes) for one in rows)
     if not alone:
         return 0
-    narrow = 1 if any(step not in (0, 1) for step in steps) else widest_lanes(row, lanes)
-    vectors = -(-row // narrow)
     work = 1 + sum(_instructions(n) for n in nodes)
-    fused = work / lanes + _ALONE * alone
-    return narrow if (vectors * work + _STEP) / row < fused else 0
+    found = {0: work / lanes + _ALONE * alone, 1: work + _STEP / row}
+    narrow = widest_lanes(row, lanes)
+    most = _MOST_SPREAD if narrow >= _FEWEST_SPREAD else 1
+    if all(step in range(most + 1) for step in steps):
+        spread = sum(2 * step - 2 for step in steps if step)  # loads, and as many shuffles
+        found[narrow] = (-(-row // narrow) * (work + spread) + _STEP) / row
+    return min(found, key=found.__getitem__)
 
 
 def _expanded(schedule: te.Schedule, op: te.ComputeOp) -> Iterator[PrimExpr]:

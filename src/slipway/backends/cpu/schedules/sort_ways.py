@@ -1,8 +1,10 @@
 """Which way sorts a row, by the cycles that each is told to take: shared by the ways of topk.
 
 A heap (the operator's own loops) is for few of many, lanes of rows for very few of many rows.
-Else each element's rank is counted, by all others in vectors; and long rows are sorted by the bytes
-of their keys.  A key is an integer of the order of the results, the same for what is equal there.
+Where fewer are wanted than there are, the last of them is found by counting, and only those before
+it are put in order.  Else each element's rank is counted, by all others in vectors; and long rows
+are sorted by the bytes of their keys.  A key is an integer of the order of the results, the same
+for what is equal there.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from slipway.relay.ops.tensor.sort import TopKAttrs
     from slipway.target import Target
 
-LANES, RANKS, BYTES, HEAP = "topk.lanes", "topk.ranks", "topk.bytes", "heap"
+LANES, RANKS, BYTES, LIMIT = "topk.lanes", "topk.ranks", "topk.bytes", "topk.limit"
+HEAP = "heap"
 IN_LANES = ("float32", "float64", "int32", "int64")
 _SHORT = ("float32", "float16", "bfloat16", "int32", "int16", "int8", "uint8")
 _LONG = ("float64", "int64", "uint32")
@@ -35,6 +38,10 @@ _POSITION, _ELEMENT = 6, 4
 _REFUSED, _TAKEN, _LEVEL = 2.5, 40, 18
 # Of a comparison of vectors; of an element's key and its store where its rank is.
 _COMPARED, _PLACED = 1.5, 8
+# Of a vector of keys that is held against a limit; of the sum of such counts; of an element that is
+# taken or passed by, without a branch.  The share of the
+# bits that are looked at, of numbers that differ.
+_COUNTED, _SUMMED, _TOLD, _LOOKED = 1, 30, 2, 0.75
 # Of an element in a pass over one byte of the keys, and of the 256 counts of such a pass.
 _MOVED, _COUNTS = 9, 768
 MOST_BYTES = 1 << 24  # elements of a row; their places in two buffers are workspace
@@ -57,6 +64,13 @@ def key_lanes(target: Target, dtype: str) -> int:
     return vector_lanes(target, key_type(dtype))
 
 
+def limit_bits(dtype: str) -> int:
+    """Return the bits of what keys of `dtype` may be, without their sign."""
+    if dtype in ("int8", "uint8", "int16"):
+        return dtypes.bits_of(dtype)
+    return dtypes.bits_of(key_type(dtype)) - 1
+
+
 def costs(attrs: TopKAttrs, data: TensorType, target: Target) -> dict[str, float]:
     """Return the cycles of one row by each way that serves `data`."""
     around, length, inside = extents(attrs, data.shape)
@@ -73,6 +87,13 @@ def costs(attrs: TopKAttrs, data: TensorType, target: Target) -> dict[str, float
         lanes = key_lanes(target, data.dtype)
         if lanes > 1 and length <= LONGEST_RANKED:
             found[RANKS] = length * length * _COMPARED / lanes + _PLACED * length
+        if lanes > 1 and count < length and count <= LONGEST_RANKED and length <= MOST_BYTES:
+            looked = _LOOKED if dtypes.is_float(data.dtype) else 1
+            bits = looked * (1 + limit_bits(data.dtype))
+            counted = _COUNTED if key_type(data.dtype) == "int32" else 2 * _COUNTED
+            passes = bits * (length * counted / lanes + _SUMMED)
+            ranks = count * count * _COMPARED / lanes + _PLACED * count
+            found[LIMIT] = passes + _TOLD * length + ranks
         if length <= MOST_BYTES:
             passes = dtypes.bits_of(key_type(data.dtype)) // 8
             found[BYTES] = passes * (_MOVED * length + _COUNTS) + _PLACED * length

@@ -58,17 +58,19 @@ def _space(problem: Problem) -> Space:
     return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
 
 
-class _Ranks(RowLoops):
-    """Builds the loops of all rows from their buffers."""
+class RankLoops(RowLoops):
+    """Builds the loops of all rows from their buffers: `ranked` keys of each are put in order."""
 
     def __init__(
         self, attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RanksKnobs
     ) -> None:
         super().__init__(attrs, data, outs)
         self.knobs = knobs
-        self.padded = -(-self.length // knobs.lanes) * knobs.lanes
+        self.ranked = self.length
+        self.padded = -(-self.ranked // knobs.lanes) * knobs.lanes
 
     def statements(self) -> Any:
+        """Return the loops over all rows."""
         ib = self.ib
         rows = self.around * self.inside
         shared = "parallel" if rows * self.length >= WORTH_SHARING else "serial"
@@ -89,14 +91,15 @@ class _Ranks(RowLoops):
         return ib.get()
 
     def place(self, outer: Any, inner: Any, i: Any, rank: Any) -> None:
+        """Store element `i` of a row in the place of its rank."""
         values, positions = self.results
         values[outer, rank, inner] = self.x[outer, i, inner]
         positions[outer, rank, inner] = ops.cast(i, positions.dtype)
 
     def write_keys(self, keys: Any, element: Any) -> None:
-        """Write the keys of a row; what fills the last vector comes before nothing."""
+        """Write the keys of a row; what fills the last vector comes after all of them."""
         ib, lanes = self.ib, self.knobs.lanes
-        whole = self.length // lanes
+        whole, rest = divmod(self.length, lanes)
         if whole:
             with (
                 ib.for_range(0, whole, "block") as block,
@@ -106,8 +109,8 @@ class _Ranks(RowLoops):
                 keys[at] = key_of(element(at), self.rises)
         with ib.for_range(whole * lanes, self.length, "i") as i:
             keys[i] = key_of(element(i), self.rises)
-        with ib.for_range(self.length, self.padded, "i") as i:
-            keys[i] = ops.const(0, self.kind)
+        with ib.for_range(self.length, whole * lanes + lanes if rest else self.length, "i") as i:
+            keys[i] = ops.max_value(self.kind)
 
     def count_all(self, keys: Any, ranks: Any) -> None:
         """Count the ranks of a row, `vectors` of them at a time and then what is left."""
@@ -152,10 +155,10 @@ class _Ranks(RowLoops):
         for v in range(vectors):
             with ib.for_range(0, lanes, "j") as j:
                 at = ops.as_expr(first + (v * lanes) + j)
-                with ib.if_scope(at < self.length) if self.padded > self.length else ib.new_scope():
+                with ib.if_scope(at < self.ranked) if self.padded > self.ranked else ib.new_scope():
                     step(at, v)
-        after = ops.minimum(first + vectors * lanes, self.length)
-        with ib.for_range(after, self.length, "j") as j:
+        after = ops.minimum(first + vectors * lanes, self.ranked)
+        with ib.for_range(after, self.ranked, "j") as j:
             step(j, vectors)
         for v in range(vectors):
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
@@ -163,7 +166,7 @@ class _Ranks(RowLoops):
 
 
 def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: RanksKnobs) -> Any:
-    return _Ranks(attrs, data, outs, knobs).statements()
+    return RankLoops(attrs, data, outs, knobs).statements()
 
 
 @register_strategy(

@@ -3,7 +3,7 @@
 A kernel of a model has some among its arguments (`gpu.images`).
 
 before: ``allocate A.texture[8, 16, 4] in global.texture``
-after:  the same, with rows of 8 lines that lie 65,536 elements apart (codegen/gpu/textures.py)
+after:  the same, with rows of 8 lines that lie 65,536 elements apart (ir/instructions/texels.py)
 
 Languages without images have it as memory like any.
 """
@@ -13,13 +13,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from slipway.codegen.gpu import textures
 from slipway.errors import LoweringError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.expr import BufferLoad
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, substitute
+from slipway.ir.instructions import texels
+from slipway.ir.visit import map_children, substitute, walk
 from slipway.target import Target
 
 _HAVE_IMAGES = ("opencl",)
@@ -30,7 +31,7 @@ def lay_out_textures(func: PrimFunc) -> PrimFunc:
 
     Raises LoweringError for memory that no image is of.
     """
-    images = [(p, b) for p, b in func.buffer_map if textures.is_texture(b.scope)]
+    images = [(p, b) for p, b in func.buffer_map if texels.is_texture(b.scope)]
     if not images and not any(_is_texture(n) for n in S.statements(func.body)):
         return func
     target = func.attr("target")
@@ -41,6 +42,20 @@ def lay_out_textures(func: PrimFunc) -> PrimFunc:
     buffers = tuple((p, told.get(id(p), b)) for p, b in func.buffer_map)
     made: PrimFunc = func.replace(body=_laid_out(body, func.name, target), buffer_map=buffers)
     return made
+
+
+def refuse_image_arguments(func: PrimFunc) -> None:
+    """Raise LoweringError for an argument that is an image, which no caller's array is."""
+    given = {id(buffer.data) for _, buffer in func.buffer_map}
+    for node in walk(func.body):
+        if isinstance(node, BufferLoad | S.BufferStore):
+            buffer = node.buffer
+            if texels.is_texture(buffer.scope) and id(buffer.data) in given:
+                raise LoweringError(
+                    f"{func.name}: argument {buffer.name!r} is in scope {buffer.scope!r}, and "
+                    "arrays of a caller are no images: leave the scope out, and let a stage of the "
+                    "function copy it into one, as cache_read does"
+                )
 
 
 def _as_memory(buffer: Buffer, name: str, target: Target | None) -> Buffer:
@@ -54,7 +69,7 @@ def _as_memory(buffer: Buffer, name: str, target: Target | None) -> Buffer:
 
 
 def _is_texture(node: S.Stmt) -> bool:
-    return isinstance(node, S.Allocate) and textures.is_texture(node.buffer.scope)
+    return isinstance(node, S.Allocate) and texels.is_texture(node.buffer.scope)
 
 
 def _laid_out(node: Any, name: str, target: Target | None) -> Any:
@@ -73,31 +88,31 @@ def _strides(buffer: Buffer, name: str, target: Target) -> tuple[Any, ...]:
     shape = [ops.as_int(extent) for extent in buffer.shape]
     known = [extent for extent in shape if extent is not None]
     what = f"{name}: texture {buffer.name!r} of shape {list(buffer.shape)}"
-    if len(known) != len(shape) or len(known) < 2 or known[-1] != textures.LANES:
+    if len(known) != len(shape) or len(known) < 2 or known[-1] != texels.LANES:
         raise LoweringError(
-            f"{what}: an image has rows of texels of {textures.LANES} numbers. Give it a known "
-            f"shape whose last axis is {textures.LANES}, as of data in blocks of four channels "
+            f"{what}: an image has rows of texels of {texels.LANES} numbers. Give it a known "
+            f"shape whose last axis is {texels.LANES}, as of data in blocks of four channels "
             "(NCHW4c)"
         )
-    if buffer.dtype not in textures.DTYPES:
+    if buffer.dtype not in texels.DTYPES:
         raise LoweringError(
-            f"{what} is of {buffer.dtype}; images have {' and '.join(textures.DTYPES)}. Keep it in "
+            f"{what} is of {buffer.dtype}; images have {' and '.join(texels.DTYPES)}. Keep it in "
             'scope "global"'
         )
-    rows = textures.row_axes(buffer.scope, len(known))
+    rows = texels.row_axes(buffer.scope, len(known))
     down, across = known[:rows], known[rows:-1]
-    most = min(int(target.attrs.get("texture_spatial_limit") or textures.MOST), textures.MOST)
+    most = min(int(target.attrs.get("texture_spatial_limit") or texels.MOST), texels.MOST)
     if max(prod(down), prod(across)) > most:
         raise LoweringError(
             f"{what}: an image of {prod(across)} x {prod(down)} texels; this target has {most} "
             "along a side. Choose another of its scopes, smaller blocks, or what the device has: "
             "-texture_spatial_limit"
         )
-    steps, step = [1], textures.LANES
+    steps, step = [1], texels.LANES
     for extent in reversed(across):
         steps.append(step)
         step *= extent
-    step = textures.MOST * textures.LANES
+    step = texels.MOST * texels.LANES
     for extent in reversed(down):
         steps.append(step)
         step *= extent

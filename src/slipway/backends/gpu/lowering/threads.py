@@ -66,7 +66,7 @@ def map_threads(func: PrimFunc) -> PrimFunc:
 
     Raises LoweringError for loops that no thread runs, and for threads that cannot be mapped.
     """
-    body = give_blocks(_classic_extents(func.body))
+    body = give_blocks(classic_extents(func.body))
     made = _Host(func).visit(body)
     return func.replace(body=made)  # type: ignore[no-any-return]
 
@@ -86,17 +86,17 @@ def has_threads(node: S.Stmt) -> bool:
     return any(is_thread_loop(n) for n in walk(node))
 
 
-def _classic_extents(node: Any) -> Any:
+def classic_extents(node: Any) -> Any:
     """Make thread loops of classic ``thread_extent`` notes."""
     if not isinstance(node, S.Stmt):
         return node
     if isinstance(node, S.AttrStmt) and node.key in S.CLASSIC_THREADS:
         axis: E.IterVar = node.node
         extent = ops.as_expr(node.value)
-        body = _classic_extents(node.body)
+        body = classic_extents(node.body)
         zero = ops.const(0, axis.var.dtype)
         return S.For(axis.var, zero, extent, S.ForKind.THREAD, body, axis)
-    return map_children(node, _classic_extents)
+    return map_children(node, classic_extents)
 
 
 class _Host:

@@ -25,7 +25,7 @@ from slipway.backends.gpu.schedules.generic import (
 )
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
-from slipway.codegen.gpu.textures import LANES
+from slipway.ir.instructions.texels import LANES
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import flatten
 from slipway.target import Target

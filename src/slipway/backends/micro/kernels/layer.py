@@ -21,7 +21,10 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 
 @dataclass(frozen=True)
 class Layer:
-    """The pieces of a matched function; parameters are operand numbers."""
+    """The pieces of a matched function; parameters are operand numbers.
+
+    `in_bands`: the kernel is told at each call which of the rows it computes (`kernels.grouped`).
+    """
 
     sums: Call
     data: int
@@ -32,12 +35,14 @@ class Layer:
     zero: int
     low: int
     high: int
+    in_bands: bool = False
 
     @property
     def kind(self) -> str:
         """What the sums are: "convolution", "depthwise" or "product"; "" when it is none of them.
 
-        A depthwise convolution of one channel is a convolution with that many outputs.
+        A product is of one row: several are the pixels of a convolution.  A depthwise convolution
+        of one channel is a convolution with that many outputs.
         """
         data, weight = (type_of(a) for a in self.sums.args)
         match op_name(self.sums):
@@ -49,6 +54,8 @@ class Layer:
                 return "depthwise" if weight.shape[2] == data.shape[3] else ""
             case "qnn.dense_packed" if data.size == weight.shape[0]:
                 return "product"
+            case "qnn.dense_packed":  # each row is a pixel
+                return "convolution"
             case _:
                 return ""
 
@@ -152,7 +159,9 @@ def geometry(layer: Layer) -> tuple[Any, Any, Any, tuple[int, ...]]:
     data, weight = (type_of(a) for a in layer.sums.args)
     out = type_of(layer.sums)
     if op_name(layer.sums) == "qnn.dense_packed":
-        return (1, 1, data.size), (1, 1, out.size), (1, 1), (1, 1, 1, 1, 0, 0)
+        depth, units = weight.shape
+        rows = data.size // max(depth, 1)
+        return (1, rows, depth), (1, rows, units), (1, 1), (1, 1, 1, 1, 0, 0)
     attrs = layer.sums.attrs
     top, left = attrs.padding[:2]
     return (

@@ -29,7 +29,8 @@ class LibraryKernel:
     """A kernel in C: its definition, its workspace, and what it asks of its operands.
 
     `arrange` returns the constants of `layer` as the kernel wants them, by operand, or None when it
-    cannot compute a layer with these values.  Both are None where there are no constants.
+    cannot compute a layer with these values.  Both are None where there are no constants.  `also`
+    names other families whose functions it calls.
     """
 
     family: str
@@ -38,6 +39,7 @@ class LibraryKernel:
     overlaps: tuple[Overlap, ...]
     layer: Layer | None
     arrange: Callable[[LayerConstants], dict[int, Array] | None] | None
+    also: tuple[str, ...] = ()
 
     def prepare(self, operands: Sequence[Array | None]) -> dict[int, Array] | None:
         """Return the constants as the kernel wants them; None when it cannot take them."""
@@ -50,7 +52,7 @@ class LibraryKernel:
 @lru_cache(maxsize=8)
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
-    folder = resources.files("slipway.backends.micro.kernels")
+    folder = resources.files("slipway.backends.micro.kernels") / "source"
     shared = ["layer", "gather"] if set(families) - {"addition", "product"} else ["layer"]
     files = dict.fromkeys([*shared, *(file for family in families for file in _FILES[family])])
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
@@ -63,6 +65,7 @@ _FILES = {
     "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
+    "grouped": ("grouped",),
     "joining": ("joining",),
     "mve": ("mve", "mve_depthwise"),
     "product": ("addition",),  # and what both have in common
@@ -120,12 +123,18 @@ def definition(
         ty = type_of(param).dtype
         arguments.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
     scratch = ", uint8_t *workspace" if has_workspace else ""
-    lines = [
-        f"SLW_KERNEL int32_t {name}({', '.join(arguments)}, int8_t *out{scratch}) {{",
-        "  static const struct slw_layer layer = {",
-        f"    {', '.join(map(str, (*numbers, *channels)))},",
-        f"    {scale_step(function, layer)}, {clips}, {int(is_direct(layer))}}};",
-    ]
+    values = f"{', '.join(map(str, (*numbers, *channels)))},"
+    flags = f"{scale_step(function, layer)}, {clips}, {int(is_direct(layer))}"
+    described = ["static const struct slw_layer layer = {", f"  {values}", f"  {flags}}};"]
+    parameters = f"{', '.join(arguments)}, int8_t *out{scratch}"
+    if layer.in_bands:
+        described[0] = f"static const struct slw_layer {name}_layer = {{"
+        lines = [
+            *described,
+            f"static int32_t {name}(const struct slw_layer *layer, {parameters}) {{",
+        ]
+    else:
+        lines = [f"SLW_KERNEL int32_t {name}({parameters}) {{", *(f"  {d}" for d in described)]
     scales = []
     if isinstance(layer.bias, tuple) and not streamed:
         biases = ", ".join([str(layer.bias[1])] * (-(-outputs[2] // 16) * 16))
@@ -150,7 +159,8 @@ def definition(
         weight = f"(const {weight_view} *)(const void *){weight}"
     lines += [
         f"  struct slw_scales scales = {{{', '.join(scales)}}};",
-        f"  {helper}(&layer, p{layer.data}, {weight}, &scales, out, "
+        f"  {helper}({'layer' if layer.in_bands else '&layer'}, p{layer.data}, {weight}, "
+        "&scales, out, "
         f"{'workspace' if has_workspace else 'NULL'});",
         "  return 0;",
         "}",
@@ -168,8 +178,9 @@ def is_direct(layer: Layer) -> bool:
 
 def is_row(layer: Layer) -> bool:
     """Return whether the layer multiplies one row, which is the whole input, with a matrix."""
-    inputs, outputs, _, _ = geometry(layer)
-    return layer.depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
+    inputs, outputs, _, rest = geometry(layer)
+    whole = layer.depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
+    return whole and rest[4:6] == (0, 0) and not layer.in_bands
 
 
 def overlaps_of(

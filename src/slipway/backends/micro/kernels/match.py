@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from slipway.backends.micro.kernels.addition import match_addition
 from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
 from slipway.backends.micro.kernels.dsp_folded import folded_kernel
 from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel
+from slipway.backends.micro.kernels.grouped import Family, grouped_kernel, parts_of
 from slipway.backends.micro.kernels.joining import match_joining
 from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
@@ -28,11 +31,14 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
         if found is not None:
             return [found]
     layer = match_layer(function)
-    if layer is None or not layer.kind or scale_step(function, layer) is None:
+    if layer is None or scale_step(function, layer) is None:
+        return []
+    in_parts = not layer.kind
+    if in_parts and parts_of(layer) is None:
         return []
     if any(type_of(a).dtype != "int8" for a in layer.sums.args):
         return []
-    families = [dsp_kernel]  # takes every layer
+    families: list[Family] = [dsp_kernel]  # takes every layer
     has_pairs = _has_pairs(target) and not has_vectors
     if has_vectors:
         families.insert(0, mve_kernel)
@@ -40,9 +46,10 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
         families[:0] = [folded_kernel, pairs_kernel]
     else:
         families.insert(0, scalar_kernel)
-    made = [family(name, function, layer) for family in families]
+    make = partial(grouped_kernel, name, function, layer) if in_parts else None
+    made = [make(f) if make is not None else f(name, function, layer) for f in families]
     kernels = [kernel for kernel in made if kernel is not None]
-    wide = wide_kernel(name, function, layer) if has_pairs else None
+    wide = wide_kernel(name, function, layer) if has_pairs and not in_parts else None
     return wanted_kernels(layer.sums, target, kernels, [wide] if wide is not None else [])
 
 

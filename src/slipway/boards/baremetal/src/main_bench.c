@@ -3,6 +3,7 @@
  *
  * For seed = 1 to BENCH_SEEDS each input is filled with bytes of the generator
  * state = state * 1664525 + 1013904223, byte = state >> 24, so that any host can make the same.
+ * Each open size of the model takes its values in turn, the smallest first.
  */
 #include "model_config.h"
 #include MODEL_HEADER
@@ -37,6 +38,14 @@ __attribute__((noinline, used)) void bench_end(void) { __asm__ volatile("" ::: "
   board_print_hex(memory_out_##name, size); \
   board_print("\n");
 
+#ifdef MODEL_FOR_EACH_SIZE
+#define SIZE_SET(name, low, high) \
+  model_sizes.name = (low) + (int32_t)((seed - 1u) % ((high) - (low) + 1u));
+#define SET_SIZES MODEL_FOR_EACH_SIZE(SIZE_SET)
+#else
+#define SET_SIZES
+#endif
+
 int main(void) {
   MODEL_INPUTS inputs = {MODEL_FOR_EACH_INPUT(INPUT_POINTER)};
   MODEL_OUTPUTS outputs = {MODEL_FOR_EACH_OUTPUT(OUTPUT_POINTER)};
@@ -46,6 +55,7 @@ int main(void) {
     uint64_t end;
     int32_t status;
     state = seed;
+    SET_SIZES
     MODEL_FOR_EACH_INPUT(INPUT_FILL)
     board_stack_paint();
     begin = board_time_ns();

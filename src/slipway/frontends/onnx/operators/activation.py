@@ -178,8 +178,10 @@ def softmax(node: NodeView) -> Any:
         return x if not flat else relay.reshape(x, shape, allowzero=True)
     if node.kind == "Hardmax":
         depth = x.tensor_type.shape[axis]
-        best = relay.argmax(x, axis, dtype="int64")
-        result = relay.one_hot(best, 1.0, 0.0, depth, axis % x.tensor_type.rank, node.type().dtype)
+        best = relay.argmax(x, axis, keepdims=True, dtype="int64")
+        behind = [1] * (x.tensor_type.rank - 1 - axis % x.tensor_type.rank)
+        places = relay.reshape(relay.arange(0, depth, 1, "int64"), (-1, *behind))
+        result = relay.cast(relay.equal(places, best), node.type().dtype)
     else:
         result = (relay.nn.softmax if node.kind == "Softmax" else relay.nn.log_softmax)(x, axis)
     return relay.reshape(result, shape) if flat else result

@@ -76,7 +76,11 @@ def conv_transpose(node: NodeView) -> Any:
     wanted = node.attr("output_shape")
     kind = node.attr("auto_pad", "NOTSET")
     if wanted is None and kind in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = tuple(n * s for n, s in zip(size, strides, strict=True))
+        # As ONNX's shape inference has it: what no input reaches is not added.
+        wanted = tuple(
+            n * s + min(0, e + (k - 1) * d + 1 - s)
+            for n, s, e, k, d in zip(size, strides, extra, kernel, dilation, strict=True)
+        )
     if wanted is None:
         padding = tuple(node.attr("pads", (0,) * (2 * count)))
     else:

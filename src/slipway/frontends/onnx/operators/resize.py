@@ -69,7 +69,7 @@ def _nearest(how: str, rounding: str, factor: Any, extent: int, out: int) -> Any
     at, half = np.arange(out, dtype=number), number(0.5)
     if how == "asymmetric":
         x = at / factor
-    elif how == "pytorch_half_pixel" and factor * number(extent) <= 1:
+    elif how == "pytorch_half_pixel" and out <= 1:
         x = np.zeros(out, number)
     else:
         x = (at + half) / factor - half

@@ -118,7 +118,7 @@ def _coordinates(how: str, scale: Any, extent: int, out: int) -> Any:
         case "asymmetric":
             return relay.divide(at, scale)
         case "pytorch_half_pixel":
-            return relay.where(several, half, none)
+            return half if out > 1 else none
         case "half_pixel_symmetric":
             shrunk = relay.subtract(_number(1), relay.divide(_number(out), length))
             return relay.add(half, relay.multiply(_number(extent / 2), shrunk))

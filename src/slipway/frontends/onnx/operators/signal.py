@@ -1,4 +1,4 @@
-"""Fourier transforms, as products with constant matrices; Col2Im; bit reinterpretation's kin."""
+"""Fourier transforms, as products with constant matrices; Col2Im; grids and what they sample."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from slipway.frontends.budget import check_table
 from slipway.frontends.columns import image_of_columns
 from slipway.frontends.fourier import fourier
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const, make
 
 
@@ -99,3 +100,45 @@ def grid_sample(node: NodeView) -> Any:
         node.input(0), grid, names.get(method, method), "NCHW",
         node.attr("padding_mode", "zeros"), bool(node.attr("align_corners", 0)),
     )  # fmt: skip
+
+
+@converter("AffineGrid")
+def affine_grid(node: NodeView) -> Any:
+    """The positions that GridSample reads: those of the result, moved by an affine map."""
+    theta, dtype = node.input(0), node.type().dtype
+    spatial = node.ints(1, "the size")[2:]
+    rank = len(spatial)
+    if rank not in (2, 3) or node.rank() != 3:
+        raise node.unsupported(f"its size has {rank} spatial axes and theta is {node.type()}")
+    corners = bool(node.attr("align_corners", 0))
+    grid: Any = None
+    for column in range(rank + 1):  # of the map: x, y (and z), then what is added
+        part = relay.strided_slice(theta, [column], [column + 1], axes=[2])
+        part = relay.reshape(part, (0, *[1] * rank, -1))
+        if column < rank:
+            axis = rank - 1 - column
+            along = [-1 if i == axis else 1 for i in range(rank)]
+            places = _places(spatial[axis], corners, dtype)
+            part = relay.multiply(part, relay.reshape(places, (1, *along, 1)))
+        grid = part if grid is None else relay.add(grid, part)
+    return grid
+
+
+def _places(extent: Any, corners: bool, dtype: str) -> Any:
+    """Return where elements lie between -1 and 1, as centres or from end to end.
+
+    One element from end to end is at 1, as onnxruntime has it; the standard's definition divides
+    by zero there.
+    """
+    one, two = const(1, dtype), const(2, dtype)
+    if not is_open(extent):
+        whole = np.arange(extent)
+        if corners:
+            return const(np.linspace(-1, 1, extent) if extent > 1 else np.ones(1), dtype)
+        return const((2 * whole + 1) / extent - 1, dtype)
+    twice = relay.multiply(relay.cast(relay.arange(0, extent, 1, "int64"), dtype), two)
+    count = relay.cast(relay.arange(extent, extent + 1, 1, "int64"), dtype)
+    if not corners:
+        return relay.subtract(relay.divide(relay.add(twice, one), count), one)
+    made = relay.subtract(relay.divide(twice, relay.subtract(count, one)), one)
+    return relay.where(relay.equal(count, one), one, made)

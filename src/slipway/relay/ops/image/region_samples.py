@@ -14,7 +14,7 @@ import numpy as np
 from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.dims import SymbolDim, size_of
-from slipway.relay.op_registry import Attrs, OpPattern, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import of_elements
 from slipway.relay.ops.image.regions import MODES, check_regions, region_case
 from slipway.relay.ops.image.sample import working_dtype
@@ -233,6 +233,8 @@ def roi_align_adaptive(
     aligned: bool = False,
 ) -> Call:
     """Pool `data` over regions (R, 5), with as many samples as elements fit into a bin."""
+    if len(pooled_size) != 2 or isinstance(pooled_size, str):
+        raise BadArgument("pooled_size", f"is {pooled_size!r}; write two numbers")
     attrs = RoiAlignAdaptiveAttrs(
         (int(pooled_size[0]), int(pooled_size[1])), float(spatial_scale), mode, bool(aligned)
     )

@@ -469,6 +469,9 @@ def _convolved(
     deformable_groups: int, groups: int, filters_asked: int | None, window_asked: Any,
     mask: ExprLike | None, cut: bool,
 ) -> Any:  # fmt: skip
+    need_rank("data", data.tensor_type, 4)
+    need_rank("weight", weight.tensor_type, 4)
+    need_rank("offset", offset.tensor_type, 4)
     batch, channels = data.tensor_type.shape[:2]
     filters, inner, *kernel = weight.tensor_type.shape
     if filters_asked not in (None, filters):

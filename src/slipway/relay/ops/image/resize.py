@@ -17,7 +17,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open, scaled, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import as_extents, need_number, of_elements
+from slipway.relay.ops.checks import as_extents, need_number, need_rank, of_elements
 from slipway.relay.ops.dyn import sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType, Type
@@ -96,7 +96,7 @@ def source_coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> 
         case "asymmetric":
             return at * times / over
         case "pytorch_half_pixel":
-            return (at + 0.5) * times / over - 0.5 if length > 1 else np.zeros(out)
+            return (at + 0.5) * times / over - 0.5 if out > 1 else np.zeros(out)
         case "half_pixel_symmetric":
             centre = extent / 2
             return centre * (1 - out / length) + (at + 0.5) * times / over - 0.5
@@ -201,7 +201,7 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
             return at * number(extent - 1) / number(length - 1) if length > 1 else number(0.0) * at
         case "asymmetric":
             return moved(at)
-        case "pytorch_half_pixel" if length <= 1:
+        case "pytorch_half_pixel" if out <= 1:
             return number(0.0) * at
         case "half_pixel_symmetric":
             shift = extent / 2 * (1 - out / length)
@@ -213,8 +213,13 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
 def _open_source(
     attrs: ResizeAttrs, axis: int, extent: Any, out: Any, i: PrimExpr, wide: str
 ) -> Any:
-    """The same where sizes are open: what depends on them is computed when the model runs."""
-    dtype = "float64" if attrs.method == "nearest_neighbor" else wide
+    """The same where sizes are open: what depends on them is computed when the model runs.
+
+    A factor is a float32 in most files, and what it divides is rounded to one by who wrote them:
+    elements on which two are equally near are then the same ones.
+    """
+    exact = attrs.method == "nearest_neighbor" and not attrs.scales
+    dtype = "float64" if exact else wide
 
     def real(value: float) -> Any:
         return te().const(value, dtype)
@@ -226,18 +231,18 @@ def _open_source(
     def moved(position: Any) -> Any:
         return position * size / length if scale is None else position / scale
 
-    def unless_one(coordinate: Any) -> Any:
-        return te().select(length > real(1.0), coordinate, real(0.0))
+    def unless_one(coordinate: Any, extent: Any) -> Any:
+        return te().select(extent > real(1.0), coordinate, real(0.0))
 
     half = real(0.5)
     match attrs.coordinate_transformation_mode:
         case "align_corners":
             steps = te().max(length - real(1.0), real(1.0))
-            return unless_one(at * (size - real(1.0)) / steps)
+            return unless_one(at * (size - real(1.0)) / steps, length)
         case "asymmetric":
             return moved(at)
         case "pytorch_half_pixel":
-            return unless_one(moved(at + half) - half)
+            return unless_one(moved(at + half) - half, number(out, dtype))
         case "half_pixel_symmetric":
             shift = size * half * (real(1.0) - number(out, dtype) / length)
             return (shift + moved(at + half)) - half
@@ -285,12 +290,15 @@ def _multiple(out: Any, extent: Any) -> int:
 
 def _nearest(attrs: ResizeAttrs, at: PrimExpr) -> Any:
     """Return the element that is nearest to a coordinate."""
-    half = te().const(0.5, "float64")
+    half = te().const(0.5, at.dtype)
     match attrs.rounding_method:
         case "round_prefer_floor":
             position = te().ceil(at - half)
         case "round_prefer_ceil":
-            position = te().floor(at + half)
+            low = te().floor(at)  # and what lies above it is exact, where a sum would be rounded
+            position = low + te().select(
+                at - low >= half, te().const(1, at.dtype), te().const(0, at.dtype)
+            )
         case "floor":
             position = te().floor(at)
         case _:
@@ -504,6 +512,13 @@ def resize3d(
     )  # fmt: skip
 
 
+def _extents_by_axis(layout: str, given: TensorType, letters: str) -> dict[str, Any]:
+    if len(layout) != len(letters) or any(layout.count(axis) != 1 for axis in letters[2:]):
+        raise BadArgument("layout", f"is {layout!r}, which is no order of the axes {letters!r}")
+    need_rank("data", given, len(letters))
+    return dict(zip(layout, given.shape, strict=True))
+
+
 @sizes_may_be_tensors(
     "scale_h",
     "scale_w",
@@ -516,7 +531,7 @@ def upsampling(
 ) -> Call:  # fmt: skip
     """Enlarge images by factors (the classic nn.upsampling)."""
     given = as_expr(data)
-    extents = dict(zip(layout, given.tensor_type.shape, strict=True))
+    extents = _extents_by_axis(layout, given.tensor_type, "NCHW")
     size = (scaled(extents["H"], scale_h), scaled(extents["W"], scale_w))
     mode = "align_corners" if align_corners else "asymmetric" if "near" in method else "half_pixel"
     kind = {"bilinear": "linear", "bicubic": "cubic"}.get(method, method)
@@ -540,7 +555,7 @@ def upsampling3d(
     coordinate_transformation_mode: str = "half_pixel",
 ) -> Call:
     """Enlarge volumes by factors (the classic nn.upsampling3d)."""
-    extents = dict(zip(layout, as_expr(data).tensor_type.shape, strict=True))
+    extents = _extents_by_axis(layout, as_expr(data).tensor_type, "NCDHW")
     factors = {"D": scale_d, "H": scale_h, "W": scale_w}
     size = [
         scaled(extent, factor) if is_open(extent) else round(extent * factor)

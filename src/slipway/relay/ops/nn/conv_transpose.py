@@ -173,6 +173,8 @@ def _check_named(
     shape: tuple[int, ...], channels: int | None, kernel_size: Any, groups: int
 ) -> None:
     """Compare the kernel with what `channels` and `kernel_size` say of it."""
+    if len(shape) < 3:
+        raise BadArgument("weight", f"must have axes for both channels and the window, got {shape}")
     filters = shape[1] * groups  # "OI" is the classic name of the same order
     if channels is not None and int(channels) != filters:
         raise BadArgument("channels", f"is {channels}, but the kernel makes {filters}")

@@ -191,6 +191,8 @@ def matmul(
         depth = given.shape[-2 if transpose_a else -1]
         implied(tensor_b, (units, depth) if transpose_b else (depth, units), given.dtype)
     tensor_b = as_expr(tensor_b)
+    if tensor_b.type is not None:
+        need_rank("tensor_b", tensor_b.tensor_type, 2)
     found = tensor_b.tensor_type.shape[-2 if transpose_b else -1] if tensor_b.type else units
     if units is not None and units != found:
         raise BadArgument("units", f"is {units}, but tensor_b has {found} columns to multiply by")

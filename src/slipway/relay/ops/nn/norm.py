@@ -16,7 +16,14 @@ from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.build import implied
-from slipway.relay.ops.checks import along_axis, need_dtype, need_float, need_shape, normal_axis
+from slipway.relay.ops.checks import (
+    along_axis,
+    need_dtype,
+    need_float,
+    need_shape,
+    normal_axis,
+    whole,
+)
 from slipway.relay.ops.tensor import binary, reduce, shape, unary
 from slipway.relay.ops.tensor.tensors import elementwise, number, te, wide
 from slipway.relay.types import TensorType, TupleType, Type
@@ -306,6 +313,8 @@ LRN = register_op(
 @LRN.type_relation
 def _lrn_type(attrs: LrnAttrs, data: TensorType) -> Type:
     need_float("data", data)
+    if attrs.size < 1:
+        raise BadArgument("size", f"is {attrs.size}; it is the number of channels summed, from 1")
     normal_axis(attrs.axis, data.rank)
     return data
 
@@ -439,6 +448,9 @@ def group_norm(
     """Normalise groups of channels (axis 1) by their own moments, through smaller operators."""
     data = as_expr(data)
     given = data.tensor_type
+    if given.rank < 2:
+        raise BadArgument("data", f"must have a batch and channels, got {given}")
+    num_groups = whole("num_groups", num_groups, 1, 2**31 - 1)
     if axis != 1 or given.shape[1] % num_groups:
         raise BadArgument(
             "num_groups", f"is {num_groups}: it must divide axis 1 of {given}, the only axis served"

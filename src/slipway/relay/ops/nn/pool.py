@@ -352,7 +352,10 @@ def _adaptive_axes(attrs: AdaptivePoolAttrs, given: TensorType | None) -> list[i
 
 
 def _spatial_count(layout: str) -> int:
-    return sum(letter in "DHW" for letter in layout)
+    count = sum(letter in "DHW" for letter in layout)
+    if count not in SPATIAL:
+        raise BadArgument("layout", f"is {layout!r}; it has no axes W, HW or DHW to pool over")
+    return count
 
 
 def _adaptive_relation(attrs: AdaptivePoolAttrs, data: TensorType) -> Type:

@@ -13,6 +13,7 @@ import numpy as np
 from slipway.relay.expr import Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, known, typed
+from slipway.relay.ops.checks import need_rank
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike
@@ -23,6 +24,8 @@ Array = np.ndarray[Any, Any]
 def _parts(sparse_mat: Any) -> tuple[Array, Array, Array]:
     if hasattr(sparse_mat, "indptr"):
         sparse_mat = (sparse_mat.data, sparse_mat.indices, sparse_mat.indptr)
+    if not isinstance(sparse_mat, Tuple | tuple | list):
+        raise BadArgument("sparse_mat", f"is {sparse_mat!r}; write (data, indices, indptr)")
     fields = sparse_mat.fields if isinstance(sparse_mat, Tuple) else tuple(sparse_mat)
     if len(fields) != 3:
         raise BadArgument("sparse_mat", f"has {len(fields)} parts; CSR has data, indices, indptr")
@@ -50,6 +53,7 @@ def _dense(sparse_mat: Any, columns: int) -> Array:
 def sparse_dense(dense_mat: ExprLike, sparse_mat: Any, sparse_lhs: bool = False) -> Any:
     """Return dense_mat @ sparse_mat.T; with `sparse_lhs`, sparse_mat @ dense_mat.T."""
     x, own = typed(dense_mat)
+    need_rank("dense_mat", own, 2)
     matrix = const(_dense(sparse_mat, own.shape[1]))
     return call("nn.dense", matrix, x) if sparse_lhs else call("nn.dense", x, matrix)
 
@@ -57,6 +61,7 @@ def sparse_dense(dense_mat: ExprLike, sparse_mat: Any, sparse_lhs: bool = False)
 def sparse_add(dense_mat: ExprLike, sparse_mat: Any) -> Any:
     """Return the sum."""
     x, own = typed(dense_mat)
+    need_rank("dense_mat", own, 2)
     return call("add", x, const(_dense(sparse_mat, own.shape[1])))
 
 

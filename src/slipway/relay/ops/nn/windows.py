@@ -38,6 +38,10 @@ def pick(shape: Sequence[Any], layout: str, letters: str) -> tuple[Any, ...]:
 
 def arrange(values: dict[str, Any], layout: str) -> tuple[Any, ...]:
     """Return the values (keyed by axis letter) in the order of `layout`."""
+    if sorted(values) != sorted(layout):
+        raise BadArgument(
+            "out_layout", f"is {layout!r}, which is no order of the axes {''.join(values)!r}"
+        )
     return tuple(values[letter] for letter in layout)
 
 

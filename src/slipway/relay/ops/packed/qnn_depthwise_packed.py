@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
 from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, need_window, pad_amounts
@@ -105,8 +106,11 @@ def packed_compute(
     kh, steps, results, _, depth = shape_of(weight)
     (sy, sx), (top, left, bottom, right) = attrs.strides, attrs.padding
     width = out.shape[2]
-    reach = (-(-width // results) - 1) * results * sx + steps * depth
-    beyond = max(right, reach - shape_of(data)[2] - left)
+    # What the steps of the last results read beyond the image; of an open one as much as it can be.
+    beyond = right + steps * depth - attrs.window + (results - 1) * sx
+    if not (is_open(width) or is_open(shape_of(data)[2])):
+        reach = (-(-width // results) - 1) * results * sx + steps * depth
+        beyond = max(right, reach - shape_of(data)[2] - left)
     kind = data_kind(data.dtype, weight.dtype)
     if kind != data.dtype:
         given = data

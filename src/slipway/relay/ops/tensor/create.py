@@ -172,6 +172,8 @@ def arange(
         if is_open(value):
             return value
         array = value.array if isinstance(value, Constant) else value
+        if np.size(array) != 1 or not np.isfinite(array).all():
+            raise BadArgument("start", f"stop and step are numbers, got {array!r}")
         return np.asarray(array).reshape(()).item()
 
     first, last = (0, number(start)) if stop is None else (number(start), number(stop))

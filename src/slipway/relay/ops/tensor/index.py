@@ -12,7 +12,7 @@ from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.dims import size_of, usual
-from slipway.relay.expr import Call
+from slipway.relay.expr import Call, Expr
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import (
     extents,
@@ -476,6 +476,8 @@ def one_hot(
 
 def _number(value: Any) -> float:
     array = getattr(value, "array", value)
+    if isinstance(array, Expr) or np.size(array) != 1:
+        raise BadArgument("on_value", f"and off_value are one number each, got {array!r}")
     return float(np.asarray(array).reshape(()))
 
 

@@ -34,12 +34,18 @@ if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
 
 
+def _listed(argument: str, values: Any) -> Sequence[Any]:
+    if not isinstance(values, tuple | list):
+        raise BadArgument(argument, f"is {values!r}; write a list of tensors")
+    return values
+
+
 def meshgrid(data: Sequence[Any], indexing: str = "ij") -> TupleWrapper:
     """Return one grid per vector; "xy" exchanges the first two axes."""
     if indexing not in ("ij", "xy"):
         raise BadArgument("indexing", f"is {indexing!r}; use 'ij' or 'xy'")
     vectors = []
-    for value in data:
+    for value in _listed("data", data):
         x, own = typed(value)
         need_rank("data", own, 0, 1)
         vectors.append((x, own.shape[0] if own.rank else 1))
@@ -70,7 +76,9 @@ def unravel_index(indices: ExprLike, shape: ExprLike) -> Any:
 
 def adv_index(inputs: Sequence[Any]) -> Any:
     """Read ``data[i0, i1, ...]`` as NumPy does; the indices broadcast with each other."""
-    fields = inputs.fields if isinstance(inputs, Tuple) else list(inputs)
+    fields = inputs.fields if isinstance(inputs, Tuple) else _listed("inputs", inputs)
+    if not fields:
+        raise BadArgument("inputs", "is empty; write the data, then its indices")
     x, own = typed(fields[0])
     indices = [typed(i) for i in fields[1:]]
     if not 1 <= len(indices) <= own.rank:
@@ -297,6 +305,9 @@ def matrix_set_diag(
     sides = align.split("_")
     if len(sides) != 2 or set(sides) - {"LEFT", "RIGHT"}:
         raise BadArgument("align", f"is {align!r}; use RIGHT_LEFT, LEFT_RIGHT, ...")
+    if own.rank < 2:
+        raise BadArgument("data", f"must have 2 axes or more, got {own}")
+    integers("k", k)
     low, high = (int(k), int(k)) if np.ndim(k) == 0 else (int(v) for v in k)  # type: ignore[union-attr, arg-type]
     rows, columns = own.shape[-2:]
     if is_open(rows) or is_open(columns):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Var
 from slipway.relay.op_registry import BadArgument, const
@@ -83,7 +84,7 @@ def shape_of(data: ExprLike, dtype: str = "int32") -> Any:
     x, own = typed(data)
     if any(map(is_open, own.shape)):
         return call("shape_of", x, dtype)
-    return const(np.array(own.shape, dtype))
+    return const(np.array(own.shape, dtypes.canonical(dtype)))
 
 
 def ndarray_size(data: ExprLike, dtype: str = "int32") -> Any:
@@ -91,7 +92,7 @@ def ndarray_size(data: ExprLike, dtype: str = "int32") -> Any:
     x, own = typed(data)
     if any(map(is_open, own.shape)):
         return call("prod", call("shape_of", x, dtype))
-    return const(np.array(own.size, dtype))
+    return const(np.array(own.size, dtypes.canonical(dtype)))
 
 
 def reverse_reshape(data: ExprLike, newshape: ExprLike) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.relay.expr import Tuple, TupleWrapper
-from slipway.relay.op_registry import as_expr, const
+from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.ops.build import call, typed
 from slipway.relay.ops.checks import need_integral, need_rank
 from slipway.relay.ops.dyn import length_of, needs_sizes, sizes_may_be_tensors
@@ -52,6 +52,7 @@ def sparse_reshape(sparse_indices: ExprLike, prev_shape: ExprLike, new_shape: Ex
 
 
 def _filled_any(sparse_indices: TensorType, sparse_values: TensorType) -> Type:
+    need_rank("sparse_indices", sparse_indices, 2)
     depth = sparse_indices.shape[1]
     return TupleType((
         TensorType((ANY, depth), sparse_indices.dtype),
@@ -74,6 +75,9 @@ def fill_empty_rows(
 ) -> Any:
     """Return what `sparse_fill_empty_rows` does, for a shape that is known."""
     positions, kind = typed(sparse_indices)
+    need_rank("sparse_indices", kind, 2)
+    if not np.size(np.asarray(dense_shape)):
+        raise BadArgument("dense_shape", "is empty; write the extents of the tensor")
     rows = int(np.ravel(np.asarray(dense_shape))[0])
     row = call("cast", call("take", positions, const(0), 1), "int32")
     zeros = call("full", const(0, "int32"), (rows,), "int32")

@@ -9,7 +9,7 @@ import numpy as np
 from slipway.relay.expr import Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, counted, length, scalar, typed
-from slipway.relay.ops.checks import as_tuple, need_rank
+from slipway.relay.ops.checks import as_tuple, need_rank, need_steps
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
@@ -78,6 +78,7 @@ def roi_pool(
     if layout != "NCHW":
         raise BadArgument("layout", f"is {layout!r}; only NCHW is served")
     bins = as_tuple(pooled_size, 2, "pooled_size")
+    need_steps("pooled_size", bins, 2)
     count = kind.shape[0]
 
     def column(index: int) -> Any:

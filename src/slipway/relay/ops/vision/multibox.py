@@ -35,6 +35,11 @@ def multibox_prior(
     need_rank("data", own, 4)
     if not len(sizes) or not len(ratios):
         raise BadArgument("sizes", "and ratios must have a number each")
+    if not all(r > 0 for r in ratios):
+        raise BadArgument("ratios", f"are {list(ratios)}; they are numbers above 0")
+    for name, pair in (("steps", steps), ("offsets", offsets)):
+        if isinstance(pair, str) or len(pair) != 2:
+            raise BadArgument(name, f"are {pair!r}; write two numbers, of the rows and columns")
     high = np.array([*sizes, *(sizes[0] / r**0.5 for r in list(ratios)[1:])]) / 2
     wide = np.array([*sizes, *(sizes[0] * r**0.5 for r in list(ratios)[1:])]) / 2
 

@@ -239,8 +239,15 @@ def non_max_suppression(
     the rows in falling order of score, -1 where suppressed, with `invalid_to_bottom` behind.
     """
     (x, own), (counts, _) = typed(data), typed(valid_count)
-    (most,) = known_ints("max_output_size", max_output_size)
-    threshold = float(known("iou_threshold", iou_threshold).item())
+    counted_most = known_ints("max_output_size", max_output_size)
+    if len(counted_most) != 1:
+        raise BadArgument("max_output_size", f"is {list(counted_most)}; write one number")
+    (most,) = counted_most
+    need_rank("data", own, 3)
+    overlap = known("iou_threshold", iou_threshold)
+    if overlap.size != 1:
+        raise BadArgument("iou_threshold", f"is {overlap}; write one number")
+    threshold = float(overlap.item())
     total = own.shape[1]
     scores = call("strided_slice", x, [score_index], [score_index + 1], None, [2])
     number = counted(total, "int32")

@@ -26,6 +26,7 @@ from slipway.backends.stages import inline_injective, is_injective, new_schedule
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.ops.packed.qnn_packed import data_kind
 from slipway.te.hardware import hardware_intrinsic
 
@@ -66,20 +67,23 @@ class BandKnobs(Knobs):
 def _default(problem: Problem) -> BandKnobs:
     """Rows whose data, with its padding, stays in a quarter of the second-level cache."""
     data, weight = problem.in_types
-    _, height, results_wide, _ = problem.out_types[0].shape
+    height, results_wide = map(usual, problem.out_types[0].shape[1:3])
     _, steps, results, _, depth = weight.shape
     top, left, bottom, right = problem.attrs.padding
-    rows = data.shape[1] + top + bottom
+    rows = usual(data.shape[1]) + top + bottom
     reach = (-(-results_wide // results) - 1) * results * problem.attrs.strides[1] + steps * depth
-    width = max(left + data.shape[2] + right, reach)
+    width = max(left + usual(data.shape[2]) + right, reach)
     row_bytes = width * data.shape[3] * dtypes.bytes_of(data_kind(data.dtype, weight.dtype))
     most = problem.target.core.l2_bytes // 4 // max(1, row_bytes * rows // height)
-    band = max(d for d in _divisors(height) if d <= max(1, most))
+    band = max(d for d in _bands(problem.out_types[0].shape[1]) if d <= max(1, most))
     return BandKnobs(band, problem.target.core.costs.window_dots)
 
 
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0]
+def _bands(height: Any) -> Sequence[int]:
+    """Return the rows that a task may have: of an open height, whose last band overlaps, any."""
+    if is_open(height):
+        return range(1, lower_bound(height) + 1)
+    return [d for d in range(1, height + 1) if height % d == 0]
 
 
 def _cost(problem: Problem, knobs: BandKnobs) -> float:
@@ -90,7 +94,7 @@ def _cost(problem: Problem, knobs: BandKnobs) -> float:
 
 def _space(problem: Problem) -> Space:
     return {
-        "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, 40, 80)
+        "rows": _bands(problem.out_types[0].shape[1]), "unrolled": (0, 40, 80)
     }  # fmt: skip
 
 
@@ -115,12 +119,13 @@ def schedule_taps(
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
-    y_outer, y_inner = stage.split(y, factor=knobs.rows)
+    y_outer, y_inner = stage.split(y, factor=knobs.rows, tail="shift")
     c_outer, c_inner = stage.split(c, factor=entry.columns, tail="shift")
     x_outer, x_inner = stage.split(x, factor=results)
     register_tile(stage, [n, y_outer, c_outer, y_inner, x_outer], [x_inner], c_inner)
     task = stage.fuse(n, y_outer)
-    if worth_sharing(prod(shape_of(output)) * kh * steps * entry.depth, target):
+    results_all = prod(map(usual, problem.out_types[0].shape))
+    if worth_sharing(results_all * kh * steps * entry.depth, target):
         stage.parallel(task)
     if is_injective(data.op):
         _copy_at(schedule, data, stage, task)

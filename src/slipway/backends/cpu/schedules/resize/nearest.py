@@ -4,7 +4,11 @@
     out[n, c, h, w] = data[n, c, places_h[h], places_w[w]]
 
 A place takes two divisions of float64, as a tie decides which element is read.  Along an axis that
-others lie inside of, whole vectors are copied; along the innermost, element by element.
+others lie inside of, whole vectors are copied; along the innermost, element by element.  Where rows
+are there several times, that is done once for each row of the data::
+
+    rows[n, c, h, w] = data[n, c, h, places_w[w]]
+    out[n, c, h, w] = rows[n, c, places_h[h], w]
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ if TYPE_CHECKING:
 
 _COPIES = 4  # of the loop along a row
 _COPIED = 4  # elements are copied in vectors in the time of one whose position is looked up
-_TAG = "resize_positions"
+_TAG, _ROWS = "resize_positions", "resize_rows"
+_WORTH_ROWS = 2  # times that a row is there
 
 
 def _kept_axes(attrs: ResizeAttrs, shape: Sequence[int], size: Sequence[int]) -> list[int]:
@@ -74,6 +79,15 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: LoopKnobs) ->
         for axis in _kept_axes(attrs, shape, out.shape)
     }
     whole = [a for a in resized_axes(attrs, shape, out.shape) if a not in positions]
+    last = len(shape) - 1
+    if last in positions and prod(out.shape[:-1]) >= _WORTH_ROWS * prod(shape[:-1]):
+        table, source = positions.pop(last), data
+        data = te.compute(
+            (*shape[:-1], out.shape[-1]),
+            lambda *indices: source[(*indices[:-1], table[indices[-1]])],
+            name="rows",
+            tag=_ROWS,
+        )
 
     def element(*indices: Any) -> Any:
         at = list(indices)
@@ -107,22 +121,25 @@ def schedule_nearest(
 ) -> te.Schedule:
     """The positions first; then rows, in vectors where these are read as they lie."""
     schedule, output = new_schedule(outs)
-    positions = [op.output(0) for op in producers(outs) if op.tag == _TAG]
-    inline_injective(schedule, outs, keep=positions)
+    kept = [op.output(0) for op in producers(outs) if op.tag in (_TAG, _ROWS)]
+    inline_injective(schedule, outs, keep=kept)
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     size = _sizes(problem.attrs, data)
     if len(size) - 1 not in _kept_axes(problem.attrs, data.shape, size):
         schedule_elementwise_stage(schedule, output, problem.target, knobs)
         return schedule
-    stage: Any = schedule[output]
+    rows = next((tensor for tensor in kept if tensor.op.tag == _ROWS), output)
+    if rows is not output:
+        schedule_elementwise_stage(schedule, output, problem.target, knobs)
+    stage: Any = schedule[rows]
     *loops, row = Loop.of(stage.op.axis)
     if row.extent > _COPIES:
         _, copies = split(stage, row, _COPIES)
         stage.unroll(copies.axis)
     else:
         stage.unroll(row.axis)
-    total = _COPIED * prod(size)
+    total = _COPIED * prod(shape_of(rows))
     if loops and total >= knobs.share_from:
         parallel_outer(stage, loops, total, knobs.share_from // 4)
     return schedule

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 READS = 4  # of an element that is interpolated along two axes
+_FEWEST = 4  # lanes
 
 
 @dataclass(frozen=True)
@@ -73,16 +74,24 @@ def _applies(attrs: ResizeAttrs, in_types: Sequence[Type], target: Target) -> bo
     if data.rank < 2 or not dtypes.is_float(data.dtype) or attrs.method == "nearest_neighbor":
         return False
     sizes = [s or d for s, d in zip(attrs.size, data.shape, strict=True)]
-    lanes = vector_lanes(target, data.dtype)
     resized = all(sizes[a] != data.shape[a] for a in (-2, -1))
-    return resized and min(sizes[-1], data.shape[-1]) >= lanes > 1
+    row = min(sizes[-1], data.shape[-1])
+    return resized and row_lanes(row, target, data.dtype) >= _FEWEST
+
+
+def row_lanes(row: Any, target: Target, dtype: str) -> int:
+    """Return the lanes of vectors of rows, of which one of `row` elements fills one at least."""
+    lanes = vector_lanes(target, dtype)
+    while lanes > 1 and not row >= lanes:
+        lanes //= 2
+    return lanes
 
 
 def _default(problem: Problem) -> ResizeKnobs:
     """Rows that fill half of the nearest cache."""
     (out,), (data,), core = problem.out_types, problem.in_types, problem.target.core
     room = core.l1_bytes // 2 // size_bytes_of_row(data)
-    lanes = vector_lanes(problem.target, out.dtype)
+    lanes = row_lanes(min(out.shape[-1], data.shape[-1]), problem.target, out.dtype)
     share_from = copied_elements(problem.target) // READS
     return ResizeKnobs(lanes, share_from, max(1, min(out.shape[-2], room)))
 

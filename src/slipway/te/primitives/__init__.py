@@ -1,0 +1,1 @@
+"""Primitives of a stage, by what they change: its loops, their marks, its place, its storage."""
