@@ -81,9 +81,7 @@ def test_loops_of_several_sizes_are_refused():
             for k in T.thread_binding(16, thread="threadIdx.x"):
                 b[i, k] = T.float32(2)
 
-    with pytest.raises(
-        LoweringError, match=r"threadIdx\.x has 32 steps in loop j and 16 in"
-    ):
+    with pytest.raises(LoweringError, match=r"threadIdx\.x has 32 steps in loop j and 16 in"):
         tvm.tir.transform.UnifyThreadBinding()(tvm.IRModule.from_expr(uneven))
 
 
