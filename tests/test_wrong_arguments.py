@@ -18,7 +18,10 @@ from slipway.arguments import explained, is_whole, kinds_of
 from slipway.contrib import graph_executor
 from slipway.errors import InternalError, SlipwayError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is converted from")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* is converted from"),
+    pytest.mark.filterwarnings("ignore:pragma .* means nothing here"),
+]
 
 
 class Odd:
@@ -166,6 +169,10 @@ def schedule():
     lambda s, a, b, c, v: s.create_group(c, v),
     lambda s, a, b, c, v: s[b].split(b.op.axis[0], v),
     lambda s, a, b, c, v: s[b].compute_at(s[c], v),
+    lambda s, a, b, c, v: s[b].pragma(b.op.axis[0], v, 1),
+    lambda s, a, b, c, v: s[b].pragma(b.op.axis[0], "auto_unroll_max_step", v),
+    lambda s, a, b, c, v: s[b].storage_align(b.op.axis[0], v, 0),
+    lambda s, a, b, c, v: s[b].storage_align(b.op.axis[0], 16, v),
     lambda s, a, b, c, v: tvm.lower(s, v),
     lambda s, a, b, c, v: tvm.lower(s, [a, c], binds=v),
     lambda s, a, b, c, v: tvm.build(s, [a, c], name=v),

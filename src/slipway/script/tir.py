@@ -192,7 +192,7 @@ def thread_binding(
 ) -> Loops:
     """Loop each step of which is a thread: from `begin` to `end`, or ``(extent, thread)``."""
     if isinstance(end, str):
-        end, thread = None, end
+        thread, end = end, None
     if not thread:
         raise ArgumentValueError(
             'thread_binding needs an axis of threads: T.thread_binding(64, thread="threadIdx.x")'

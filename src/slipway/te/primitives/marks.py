@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from slipway.arguments import integer_of, text_of
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir import ops
 from slipway.ir.expr import IterVar, Var
@@ -117,6 +118,7 @@ class MarkPrimitives(StageBase):
         "parallel_barrier_when_finish", they are launched one by one.  The others of PRAGMAS are for
         classic scripts.  ScheduleError for a misspelt one.
         """
+        text_of(pragma_type, f"the pragma of axis {getattr(var, 'name', var)!r}", "'unroll'")
         if pragma_type in ("vectorize", "unroll", "parallel"):  # once the way to write these
             getattr(self, pragma_type)(var)
             return
@@ -128,6 +130,8 @@ class MarkPrimitives(StageBase):
                 raise ScheduleError(f"there is no {subject}.{hint} Known: {', '.join(PRAGMAS)}")
             warnings.warn(f"{subject} means nothing here and is left out. Known: "
                           f"{', '.join(PRAGMAS)}", UserWarning, stacklevel=2)  # fmt: skip
+        if pragma_type.startswith("auto_unroll_"):
+            pragma_value = integer_of(pragma_value, f"pragma {pragma_type!r}")
         if pragma_type in IMPORTS:
             pragma_value = _text_of(pragma_value, pragma_type)
         mark = self.attr(var)

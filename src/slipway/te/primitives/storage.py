@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slipway.arguments import integer_of
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.te.primitives.state import StageBase
@@ -62,8 +63,10 @@ class StoragePrimitives(StageBase):
             raise ScheduleError(
                 f"cannot align stage {self.name!r}: its rows are swizzled. Ask for one of them"
             )
-        self.alignments[axis] = (int(factor), int(offset))
-        self._log("storage_align", axis, int(factor), int(offset))
+        factor = integer_of(factor, f"storage_align of stage {self.name!r}: factor", 1)
+        offset = integer_of(offset, f"storage_align of stage {self.name!r}: offset")
+        self.alignments[axis] = (factor, offset)
+        self._log("storage_align", axis, factor, offset)
 
     def swizzle(self, unit: int = 1) -> None:
         """Permute each row of the storage, so that columns of rows lie in different banks.

@@ -38,7 +38,7 @@ def _same(kind: str) -> Write:
 def _bits(kind: str) -> Write:
     def write(w: Writer, call: Call, given: Given) -> str:
         if w.opset < 18:
-            raise Unwritten(f"{call.op.name} (before opset 18)")  # type: ignore[attr-defined]
+            raise Unwritten(f"{call.op.name} (before opset 18)")
         return w.node(kind, given)
 
     return write
@@ -102,7 +102,7 @@ def _floor_divide(w: Writer, call: Call, given: Given) -> str:
 def _shift(direction: str) -> Write:
     def write(w: Writer, call: Call, given: Given) -> str:
         if not dtypes.is_uint(kind_of(call).dtype):
-            raise Unwritten(f"{call.op.name} (of signed integers)")  # type: ignore[attr-defined]
+            raise Unwritten(f"{call.op.name} (of signed integers)")
         return w.node("BitShift", given, direction=direction)
 
     return write

@@ -137,7 +137,7 @@ def _reduction(w: Writer, call: Call) -> str | None:
         return None
     first = 16 if name in ("add", "mul") else 18
     if w.opset < first:
-        raise Unwritten(f"{call.op.name} ({name}, before opset {first})")  # type: ignore[attr-defined]
+        raise Unwritten(f"{call.op.name} ({name}, before opset {first})")
     return str(name)
 
 

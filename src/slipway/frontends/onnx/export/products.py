@@ -13,7 +13,7 @@ def _of_one_type(call: Call) -> None:
     """ONNX's products give what their operands are."""
     kinds = {kind_of(one).dtype for one in (*call.args, call)}
     if len(kinds) > 1:
-        raise Unwritten(f"{call.op.name} (of {', '.join(sorted(kinds))})")  # type: ignore[attr-defined]
+        raise Unwritten(f"{call.op.name} (of {', '.join(sorted(kinds))})")
 
 
 def _swapped(w: Writer, expr: Expr, name: str) -> str:

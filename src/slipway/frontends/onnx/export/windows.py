@@ -13,7 +13,7 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def _name(call: Call) -> str:
-    return str(call.op.name)  # type: ignore[attr-defined]
+    return str(call.op.name)
 
 
 def _channels_first(call: Call, layout: str, letters: str = "NC") -> None:
