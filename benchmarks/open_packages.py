@@ -81,8 +81,8 @@ def models():
         },
     }  # fmt: skip
     found = {}
-    for place, files in listed.items():
-        package, _, folder = place.partition(":")
+    for location, files in listed.items():
+        package, _, folder = location.partition(":")
         for file, (shapes, constants) in files.items():
             name = f"{package.partition('==')[0]} {Path(file).stem}"
             found[name] = package, folder + file, shapes, constants
