@@ -18,6 +18,7 @@ from slipway.relay.op_rules import (
     register_legalize,
     register_strategy,
 )
+from slipway.relay.ops.explained import explained
 
 __all__ = [
     "Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "contrib", "get",
@@ -42,7 +43,7 @@ def __getattr__(name: str) -> Any:
     found = getattr(composites, name, None) if definition is None else definition.make_function
     if found is None:
         raise AttributeError(missing(__name__, name, __dir__()))
-    return found
+    return explained(found)
 
 
 def __dir__() -> list[str]:
