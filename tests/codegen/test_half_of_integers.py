@@ -17,10 +17,12 @@ def values(dtype):
     halves = np.arange(1 << 15, dtype="uint16").view("float16").astype("float64")
     halves = np.unique(np.floor(halves[np.isfinite(halves)])).astype("int64")
     middles = (halves[1:] + halves[:-1]) // 2
-    near = np.concatenate([halves, middles, [65504, 65519, 65520, 65535, 65536, 1 << 17, 1 << 24]])
-    near = np.unique(np.concatenate([near - 1, near, near + 1]))
+    around = np.concatenate(
+        [halves, middles, [65504, 65519, 65520, 65535, 65536, 1 << 17, 1 << 24]]
+    )
+    around = np.unique(np.concatenate([around - 1, around, around + 1]))
     ends = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
-    signed = near if dtype.startswith("uint") else np.concatenate([near, -near])
+    signed = around if dtype.startswith("uint") else np.concatenate([around, -around])
     return np.concatenate([signed.clip(*map(int, ends)).astype(dtype), ends])
 
 

@@ -90,9 +90,9 @@ def test_a_block_goes_to_each_place_where_it_can_be():
     assert found == legal - {0}
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype("float32") for s in ((6, 16), (16, 10)))
-    for place in sorted(found):
+    for location in sorted(found):
         again = tir.Schedule(func)
-        sch.trace.with_decision(inst_of(sch.trace), place, True).apply_to_schedule(again)
+        sch.trace.with_decision(inst_of(sch.trace), location, True).apply_to_schedule(again)
         out = tvm.nd.empty((6, 10))
         tvm.build(again.mod, target="llvm")(tvm.nd.array(a), tvm.nd.array(b), out)
         np.testing.assert_allclose(out.numpy(), 2 * a @ b + 1, 1e-4, 1e-4)

@@ -67,6 +67,7 @@ PREFIXED: Mapping[str, KnownKnobs] = {
             "dsp_folded",
             "dsp_pairs",
             "dsp_wide",
+            "grouped",
             "joining",
             "loops",
             "mve",

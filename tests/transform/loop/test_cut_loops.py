@@ -155,7 +155,7 @@ def test_a_loop_of_open_ends_asks_once_a_step():
 
 
 def test_a_vectorized_loop_is_cut_where_its_conditions_change():
-    """What is between is vectors of their own; one or two steps at an end are written out."""
+    """What is between is vectors of their own; one or two steps at an end are unrolled."""
     x = te.placeholder((3, 20), name="X")
 
     def element(i, j):

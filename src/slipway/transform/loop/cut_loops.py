@@ -22,7 +22,7 @@ Where an outer loop has a say, a condition around all that a loop does becomes i
         if 0 <= y + ky - 1 < 32: use(ky)           use(ky)
 
 A vectorized loop is cut alike, at the ends where all conditions are decided; pieces of few steps
-are written out, one after the other.
+are unrolled, one after the other.
 
 A loop of open ends asks at each step once whether all conditions hold in the loops inside, and has
 a body without them for those steps (`partitioned`).

@@ -5,8 +5,8 @@
         if fewer than k of the keys are below limit + bit:      # counted in vectors
             limit += bit
     for i in range(length):
-        if keys[i] <= limit: near[n++] = i
-    chosen = near, without the last of those on the limit
+        if keys[i] <= limit: on_limit[n++] = i
+    chosen = on_limit, without the last of those on the limit
     the ranks of the chosen ones, as of `top_k_ranks`
 
 No step depends on how the elements lie: a heap refuses most of them at its root, but waits for each
@@ -72,13 +72,13 @@ class _Limit(RankLoops):
             outer = ops.floordiv(row, self.inside)
             inner = ops.floormod(row, self.inside)
             keys = ib.allocate(self.kind, (self.whole,), "keys")
-            near = ib.allocate("int32", (self.length + 1,), "near")
+            on_limit = ib.allocate("int32", (self.length + 1,), "on_limit")
             chosen = ib.allocate("int32", (self.padded + 1,), "chosen")
             taken = ib.allocate(self.kind, (self.padded + 1,), "taken")
             ranks = ib.allocate(self.kind, (self.padded,), "ranks")
             self.write_keys(keys, lambda i: self.x[outer, i, inner])
             limit, room = self.find_limit(keys)
-            self.choose(keys, limit, room, near, chosen, taken)
+            self.choose(keys, limit, room, on_limit, chosen, taken)
             with ib.for_range(self.ranked, self.padded, "i") as i:
                 taken[i] = ops.const(0, self.kind)
             self.count_all(taken, ranks)
@@ -152,7 +152,9 @@ class _Limit(RankLoops):
         with ib.for_range(0, lanes, "lane", kind="unroll") as lane:
             found[0] = found[0] + counts[0][lane].astype("int32")
 
-    def choose(self, keys: Any, limit: Any, room: Any, near: Any, chosen: Any, taken: Any) -> None:
+    def choose(
+        self, keys: Any, limit: Any, room: Any, on_limit: Any, chosen: Any, taken: Any
+    ) -> None:
         """Note the elements up to the limit; of those on it as many as there is room for."""
         ib = self.ib
         last = ib.let("last", limit[0])
@@ -162,12 +164,12 @@ class _Limit(RankLoops):
         left[0], count[0] = room, zero
         # What is passed by is written over by the next, or stands behind the last.
         with ib.for_range(0, self.length, "i") as i:
-            near[count[0]] = i
+            on_limit[count[0]] = i
             count[0] = count[0] + ops.select(keys[i] <= last, one, zero)
         there = ib.let("there", count[0])
         count[0] = zero
         with ib.for_range(0, there, "n") as n:
-            i = ib.let("i", near[n])
+            i = ib.let("i", on_limit[n])
             key = ib.let("key", keys[i])
             chosen[count[0]], taken[count[0]] = i, key
             is_last = ops.equal(key, last)

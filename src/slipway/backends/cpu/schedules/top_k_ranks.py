@@ -99,7 +99,7 @@ class RankLoops(RowLoops):
     def write_keys(self, keys: Any, element: Any) -> None:
         """Write the keys of a row; what fills the last vector comes after all of them."""
         ib, lanes = self.ib, self.knobs.lanes
-        whole, rest = divmod(self.length, lanes)
+        whole, tail = divmod(self.length, lanes)
         if whole:
             with (
                 ib.for_range(0, whole, "block") as block,
@@ -109,7 +109,7 @@ class RankLoops(RowLoops):
                 keys[at] = key_of(element(at), self.rises)
         with ib.for_range(whole * lanes, self.length, "i") as i:
             keys[i] = key_of(element(i), self.rises)
-        with ib.for_range(self.length, whole * lanes + lanes if rest else self.length, "i") as i:
+        with ib.for_range(self.length, whole * lanes + lanes if tail else self.length, "i") as i:
             keys[i] = ops.max_value(self.kind)
 
     def count_all(self, keys: Any, ranks: Any) -> None:

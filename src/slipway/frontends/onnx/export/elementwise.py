@@ -189,9 +189,9 @@ def _cumsum(w: Writer, call: Call, given: Given) -> str:
 def _topk(w: Writer, call: Call, given: Given) -> Any:
     a, shape = call.attrs, shape_of(call.args[0])
     count = a.k or shape[a.axis]
-    values, places = w.several("TopK", [given[0], w.whole(count)], 2, axis=a.axis,
+    values, positions = w.several("TopK", [given[0], w.whole(count)], 2, axis=a.axis,
                                largest=int(not a.is_ascend))  # fmt: skip
-    return values, w.cast(places, a.dtype)
+    return values, w.cast(positions, a.dtype)
 
 
 def _softmax(kind: str) -> Write:

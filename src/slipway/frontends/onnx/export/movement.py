@@ -166,8 +166,8 @@ def _layout_transform(w: Writer, call: Call, given: Given) -> str:
     """Blocks are joined to whole axes, these cut into the new blocks."""
     source, target = (parse_layout(v) for v in (call.attrs.src_layout, call.attrs.dst_layout))
     whole = source.whole_shape(shape_of(call.args[0]))
-    places = source.positions()
-    order = [places[letter, depth] for letter in target.letters
+    found_at = source.positions()
+    order = [found_at[letter, depth] for letter in target.letters
              for depth in range(len(source.blocks_of(letter)) + 1)]  # fmt: skip
     split, where = [], []
     for letter in target.letters:

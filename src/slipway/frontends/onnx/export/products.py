@@ -38,8 +38,8 @@ def _matmul(w: Writer, call: Call, given: Given) -> str:
 def _bias_add(w: Writer, call: Call, given: Given) -> str:
     """Write the addition of a vector along an axis."""
     rank = len(shape_of(call))
-    behind = [1] * (rank - 1 - call.attrs.axis % rank)
-    return w.node("Add", [given[0], w.reshape(given[1], [-1, *behind])])
+    after = [1] * (rank - 1 - call.attrs.axis % rank)
+    return w.node("Add", [given[0], w.reshape(given[1], [-1, *after])])
 
 
 def _attention(w: Writer, call: Call, given: Given) -> str:
@@ -62,8 +62,8 @@ def _attention(w: Writer, call: Call, given: Given) -> str:
         scores = w.node("Add", [scores, w.transpose(given[3], order)])
     if a.causal_mask:
         seen = np.tri(rows, keys, causal_offset(a, rows, keys), dtype=bool)
-        least = w.scalar(-np.inf, dtype)
-        scores = w.node("Where", [w.constant(seen), scores, least])
+        lowest = w.scalar(-np.inf, dtype)
+        scores = w.node("Where", [w.constant(seen), scores, lowest])
     made = w.node("MatMul", [w.node("Softmax", [scores], axis=-1), value])
     return w.transpose(made, ["BNSH".index(axis) for axis in a.out_layout])
 

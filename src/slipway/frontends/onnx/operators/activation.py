@@ -179,9 +179,9 @@ def softmax(node: NodeView) -> Any:
     if node.kind == "Hardmax":
         depth = x.tensor_type.shape[axis]
         best = relay.argmax(x, axis, keepdims=True, dtype="int64")
-        behind = [1] * (x.tensor_type.rank - 1 - axis % x.tensor_type.rank)
-        places = relay.reshape(relay.arange(0, depth, 1, "int64"), (-1, *behind))
-        result = relay.cast(relay.equal(places, best), node.type().dtype)
+        after = [1] * (x.tensor_type.rank - 1 - axis % x.tensor_type.rank)
+        positions = relay.reshape(relay.arange(0, depth, 1, "int64"), (-1, *after))
+        result = relay.cast(relay.equal(positions, best), node.type().dtype)
     else:
         result = (relay.nn.softmax if node.kind == "Softmax" else relay.nn.log_softmax)(x, axis)
     return relay.reshape(result, shape) if flat else result

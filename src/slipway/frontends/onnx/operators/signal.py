@@ -118,13 +118,13 @@ def affine_grid(node: NodeView) -> Any:
         if column < rank:
             axis = rank - 1 - column
             along = [-1 if i == axis else 1 for i in range(rank)]
-            places = _places(spatial[axis], corners, dtype)
-            part = relay.multiply(part, relay.reshape(places, (1, *along, 1)))
+            positions = _positions(spatial[axis], corners, dtype)
+            part = relay.multiply(part, relay.reshape(positions, (1, *along, 1)))
         grid = part if grid is None else relay.add(grid, part)
     return grid
 
 
-def _places(extent: Any, corners: bool, dtype: str) -> Any:
+def _positions(extent: Any, corners: bool, dtype: str) -> Any:
     """Return where elements lie between -1 and 1, as centres or from end to end.
 
     One element from end to end is at 1, as onnxruntime has it; the standard's definition divides
