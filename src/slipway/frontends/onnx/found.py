@@ -49,9 +49,10 @@ class FoundSizes:
         for var in inputs:
             dim = self.bounds.get(var.name)
             if dim is not None:
-                ends = (dim.low, dim.high) if isinstance(dim, SymbolDim) else (dim, dim)
+                low, high = (dim.low, dim.high) if isinstance(dim, SymbolDim) else (dim, dim)
                 shape = var.tensor_type.shape
-                self.inputs[id(var)] = tuple(np.full(shape, end, "float64") for end in ends)
+                ends = np.full(shape, low, "float64"), np.full(shape, high, "float64")
+                self.inputs[id(var)] = ends
 
     def once(
         self, convert: Converter, view: NodeView, settle: Settle | None, shapes: Callable[[], Any]
