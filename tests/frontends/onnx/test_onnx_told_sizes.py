@@ -98,3 +98,58 @@ def test_a_size_that_values_of_the_image_decide_has_no_bounds():
     proto = model(nodes, {"x": ("float32", (4,))}, ["y"], {"zero": np.int64([0])})
     with pytest.raises(ModelError, match="depends on the model's inputs; it must be constant"):
         relay.frontend.from_onnx(proto)
+
+
+def of_an_input(kind):
+    """Return a model whose sizes are elements of the input `s`, and values that fit it."""
+    x = {"x": ("float32", (1, 4))}
+    weights = {"one": np.int64([1]), "four": np.int64([4]), "first": np.int64([0])}
+    if kind == "Loop":
+        inner = helper.make_graph(
+            [N("Identity", ["c"], ["on"]), N("Tanh", ["v"], ["v2"]), N("Neg", ["v2"], ["row"])],
+            "body",
+            [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("c", 9, []),
+             helper.make_tensor_value_info("v", 1, [1, 4])],
+            [helper.make_tensor_value_info("on", 9, []),
+             *(helper.make_tensor_value_info(n, 1, [1, 4]) for n in ("v2", "row"))],
+        )  # fmt: skip
+        nodes = [N("Loop", ["s", "", "x"], ["last", "y"], body=inner)]
+        return model(nodes, {**x, "s": ("int64", ())}, ["last", "y"], {}), np.int64(5)
+    if kind == "Expand":
+        nodes = [
+            N("Unsqueeze", ["s", "first"], ["s1"]), N("Add", ["s1", "one"], ["s2"]),
+            N("Concat", ["s2", "four"], ["shape"], axis=0), N("Expand", ["x", "shape"], ["y"]),
+        ]  # fmt: skip
+        return model(nodes, {**x, "s": ("int64", ())}, ["y"], weights), np.int64(6)
+    if kind == "ConstantOfShape":
+        nodes = [N("ConstantOfShape", ["s"], ["zeros"]), N("Shape", ["zeros"], ["y"])]
+        return model(nodes, {"s": ("int64", (2,))}, ["zeros", "y"], {}), np.int64([3, 7])
+    nodes = [N("Reshape", ["x", "s"], ["y"])]
+    return model(nodes, {"x": ("float32", (3, 4)), "s": ("int64", (1,))}, ["y"], {}), np.int64([12])
+
+
+@pytest.mark.parametrize("kind", ["Loop", "Expand", "ConstantOfShape", "Reshape"])
+def test_sizes_that_are_values_of_an_input(kind):
+    """`dims` says between which ends the elements of the input lie."""
+    import slipway
+
+    onnxruntime = pytest.importorskip("onnxruntime")
+    proto, sizes = of_an_input(kind)
+    for output in proto.graph.output:
+        if kind == "ConstantOfShape":
+            output.type.tensor_type.elem_type = 7 if output.name == "y" else 1
+        output.type.tensor_type.ClearField("shape")
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    with pytest.raises(ModelError, match=r"must be constant|trip count"):
+        relay.frontend.from_onnx(proto)
+    compiled = slipway.compile(proto, dims={"s": (1, 20)})
+    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim]
+              for i in proto.graph.input}  # fmt: skip
+    draw = np.random.default_rng(1)
+    given = {name: draw.random(shape, dtype="float32") for name, shape in shapes.items()}
+    for value in (sizes, np.ones_like(sizes)) if kind != "Reshape" else (sizes,):
+        given["s"] = np.asarray(value)
+        found = compiled(**given)
+        found = list(found.values()) if isinstance(found, dict) else [found]
+        for one, two in zip(found, session.run(None, given), strict=True):
+            np.testing.assert_allclose(one, two, atol=1e-6)

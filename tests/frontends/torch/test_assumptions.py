@@ -183,3 +183,17 @@ def test_a_size_of_values_that_assertions_alone_read():
     x = torch.rand(3, 4)
     model = slipway.compile(torch.export.export(Checked(), (x,), strict=False))
     assert_same([np.asarray(model(x.numpy()))], [2 * x.numpy()])
+
+
+def test_an_assertion_about_values_of_an_input():
+    """What transformers' models of images and text check of the places of images."""
+
+    class Checked(nn.Module):
+        def forward(self, x, mask):
+            whole = torch.sym_ite(torch.ops.aten._is_all_true(mask.sum() == 3).item(), 1, 0)
+            torch._check(whole == 1)
+            return torch.where(mask, x, torch.ops.aten._is_any_true(mask).to(x.dtype))
+
+    given = (torch.rand(4), torch.tensor([True, True, False, True]))
+    model = slipway.compile(torch.export.export(Checked(), given, strict=False))
+    assert_same([np.asarray(model(*(g.numpy() for g in given)))], expected(Checked(), given))

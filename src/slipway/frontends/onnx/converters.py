@@ -18,7 +18,7 @@ from slipway.frontends.onnx.sparse import dense_array
 from slipway.frontends.onnx.values import Value
 from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.dims import is_open
-from slipway.relay.expr import Constant, Expr
+from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
 
@@ -41,6 +41,14 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
 )  # fmt: skip
 converter = TABLE.converter  # for operators of ai.onnx, or of a domain written in front
 load_converters = TABLE.load
+
+
+def bounding(value: Expr) -> str:
+    """Return what an error says of an input whose elements are sizes."""
+    if not isinstance(value, Var):
+        return ""
+    name = value.name_hint
+    return f", or lie in a range, as in dims={{{name!r}: (1, 64)}} (--dim {name}=1..64)"
 
 
 class DependsOnInputs(UnsupportedNode):
@@ -133,6 +141,7 @@ class NodeView:
         if not isinstance(found, Constant):
             raise DependsOnInputs(
                 f"{what} (input {index}) depends on the model's inputs; it must be constant"
+                + bounding(found)
             )
         return found.array
 

@@ -28,7 +28,7 @@ from slipway.relay.visit import children
 
 if TYPE_CHECKING:
     from slipway.frontends.onnx.converters import Converter, NodeView
-    from slipway.relay.expr import Expr
+    from slipway.relay.expr import Expr, Var
 
 LONGEST = 1 << 20  # a size that is told; there is room for as many flags
 Settle = Callable[[Any, Any], Any]
@@ -41,7 +41,18 @@ class FoundSizes:
         self.dims: dict[int, tuple[Expr, Any]] = {}  # by the id of the count, which is kept
         self.made: dict[int, tuple[Any, Any]] = {}  # of NonZero, by the id of its data
         self.told_sizes: dict[tuple[int, int], tuple[Expr, Any]] = {}  # by the tensor and element
-        self.bounds: Mapping[str, Any] = {}  # of results of Range, as the user says
+        self.bounds: Mapping[str, Any] = {}  # of results of Range and of inputs, as the user says
+        self.inputs: dict[int, tuple[Any, Any]] = {}  # the ends of their elements, by variable
+
+    def enter(self, inputs: Sequence[Var]) -> None:
+        """Note between which ends the elements of the inputs lie that `dims` speaks of."""
+        for var in inputs:
+            dim = self.bounds.get(var.name)
+            if dim is not None:
+                low, high = (dim.low, dim.high) if isinstance(dim, SymbolDim) else (dim, dim)
+                shape = var.tensor_type.shape
+                ends = np.full(shape, low, "float64"), np.full(shape, high, "float64")
+                self.inputs[id(var)] = ends
 
     def once(
         self, convert: Converter, view: NodeView, settle: Settle | None, shapes: Callable[[], Any]
@@ -86,7 +97,8 @@ class FoundSizes:
         finally:
             for value in entered:  # for this node alone, which comes after what tells them
                 view.sizes.known[id(value)] = None
-        return mapped(made, lambda one: _after(one, list(tellers.values())))
+        several = made if isinstance(made, list) else [made]
+        return [mapped(m, lambda one: _after(one, list(tellers.values()))) for m in several]
 
     def _elements(
         self, value: Expr, sizes: SizeValues, tellers: dict[str, Expr]
@@ -98,7 +110,7 @@ class FoundSizes:
         if isinstance(value, Call) and is_call_of(value, "concatenate"):
             parts = [self._elements(p, sizes, tellers) for p in children(value.args[0])]
             return None if any(p is None for p in parts) else [e for p in parts for e in p or ()]
-        ends = bounds_of_values(value, sizes)
+        ends = bounds_of_values(value, sizes, self.inputs)
         if ends is None:
             return None
         made = []

@@ -319,6 +319,7 @@ class _Importer:
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
         self.stand_ins.shapes = {v.name: v.tensor_type.shape for v in inputs}
         self.is_open = any(is_open(d) for v in inputs for d in v.tensor_type.shape)
+        self.found.enter(inputs)
         for var in inputs:
             if self.values and var.name in self.values:
                 self.sizes.enter(var, self.values[var.name])

@@ -95,13 +95,19 @@ def _resolved(dims: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ranges_of(proto: Any) -> set[str]:
-    """Return names of nodes Range, and of results: as long as values say, `dims` bounds them."""
+    """Return names whose values `dims` bounds: nodes Range, their results, and integer inputs."""
     nodes = [node for node in proto.graph.node if node.op_type == "Range" and node.output]
-    return {name for node in nodes for name in (node.name, node.output[0]) if name}
+    found = {name for node in nodes for name in (node.name, node.output[0]) if name}
+    tensors = [i for i in proto.graph.input if i.type.WhichOneof("value") == "tensor_type"]
+    kinds = {i.name: value_type(i.name, i.type) for i in tensors}
+    stated = {d for shape, _ in kinds.values() for d in shape if isinstance(d, str)}
+    counts = {name for name, (shape, dtype) in kinds.items()
+              if dtype in ("int32", "int64") and len(shape) < 2}  # fmt: skip
+    return found | (counts - stated)
 
 
 def bounds_of(proto: Any, dims: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the dimensions that `dims` gives results of Range."""
+    """Return the dimensions that `dims` gives results of Range, and elements of inputs."""
     own = ranges_of(proto)
     given = {name: size for name, size in _resolved(dims or {}).items() if name in own}
     return {name: _extent(name, size) for name, size in given.items()}

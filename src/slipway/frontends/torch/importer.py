@@ -366,10 +366,10 @@ class _Importer:
         integer.  None for what only assertions read.
         """
         found = node.meta["val"]
-        if _plain_name(node.target) in READING:
-            return self.numbers.read(found, values[node.args[0]], _name_of(node))
         if _only_asserted(node):
             return None
+        if _plain_name(node.target) in READING:
+            return self.numbers.read(found, values[node.args[0]], _name_of(node))
         if type(found).__name__ == "SymInt":
             return self.dims.of(found)
         view = NodeView("", _name_of(node), {}, {}, ())

@@ -52,6 +52,12 @@ def position(node: NodeView) -> Any:
     return function(node.input(), node.axis(), bool(node.arg("keepdim", False)), dtype="int64")
 
 
+@converter("_is_any_true", "_is_all_true")
+def is_true(node: NodeView) -> Any:
+    """Whether one or all of the elements hold; what programs assert of their values."""
+    return (relay.any if node.kind == "_is_any_true" else relay.all)(node.input())
+
+
 @converter("any", "all")
 def truth(node: NodeView) -> Any:
     """Whether one holds, or all do."""

@@ -8,7 +8,7 @@ interval by more than its rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -31,10 +31,13 @@ PARTS = {1: 64, 2: 12, 3: 5}  # of each range, by how many there are: a side tha
 # one place is so in another
 
 
-def bounds_of_values(expr: Expr, sizes: SizeValues) -> tuple[Any, Any] | None:
+def bounds_of_values(
+    expr: Expr, sizes: SizeValues, ends: Mapping[int, Any] | None = None
+) -> tuple[Any, Any] | None:
     """Return the least and the largest that each element of a small tensor can be, as float64.
 
     None where nothing is known of one.  Each part of the sizes' ranges has an interval of its own.
+    `ends` has those of variables, by id.
     """
     order = post_order_by([expr], _below)
     told = {id(e): sizes.of(e) for e in order if is_small(e)}
@@ -43,9 +46,10 @@ def bounds_of_values(expr: Expr, sizes: SizeValues) -> tuple[Any, Any] | None:
     lows, highs = [], []
     for box in product(*(_parts(v, PARTS.get(len(variables), 1)) for v in variables)):
         ranges = dict(zip(variables, box, strict=True))
-        known: dict[int, Ends] = {}
+        known: dict[int, Ends] = dict(ends or {})
         for each in order:
-            known[id(each)] = _ends(each, told.get(id(each)), ranges, known)
+            if id(each) not in (ends or {}):
+                known[id(each)] = _ends(each, told.get(id(each)), ranges, known)
         if known[id(expr)] is None:
             return None
         low, high = known[id(expr)]

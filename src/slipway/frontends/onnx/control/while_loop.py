@@ -61,7 +61,8 @@ def while_loop(
     if given and most is None:
         raise DependsOnInputs(
             "nothing bounds how often it runs, and so the size of its scan outputs: bind the trip "
-            "count to a value with constants={...} (--bind NAME=VALUE on the command line)"
+            "count to a value with constants={...} (--bind NAME=VALUE on the command line), or say "
+            "in which range an input lies that is it, dims={...: (1, 64)} (--dim NAME=1..64)"
         )
     known = trip_count if always else None
     length: Any = most or 0 if known is None else known
