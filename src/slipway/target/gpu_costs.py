@@ -32,6 +32,7 @@ class GpuCosts:
       that it keeps at most, and those of an iteration.
     - `processor_lanes`: of such a row, the sums that a thread has beside each other where it has
       all of a processor's vectors, at most.
+    - `exact_lanes`: with so many of them a long sum keeps its bits, and need not be cut for it.
     - `processor_taps`: of a convolution where threads are such lanes, the taps beside each other
       that are unrolled, at most.
     - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
@@ -91,8 +92,9 @@ class GpuCosts:
     processor_sums: int = 64
     processor_product_sums: int = 128
     processor_row: int = 1024
-    processor_steps: int = 4
+    processor_steps: int = 8
     processor_lanes: int = 16
+    exact_lanes: int = 4
     processor_taps: int = 8
     full_block: int = 64
     full_warp_block: int = 128

@@ -91,7 +91,7 @@ def _known_reductions(outs: Sequence[te.Tensor]) -> list[te.ComputeOp]:
 
 def _parts_of_op(op: te.ComputeOp, target: Target) -> int:
     several = runs_in_turns(target) and len(op.outputs) > 1  # positions, of which no bits are lost
-    keeps_bits = several or _lanes(op, target) >= ANY_GPU.processor_steps
+    keeps_bits = several or _lanes(op, target) >= ANY_GPU.exact_lanes
     return parts_of(prod(shape_of(op.output(0))), _length(op), target, keeps_bits)
 
 
