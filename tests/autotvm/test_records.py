@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -121,3 +122,13 @@ def test_a_copy_into_another_layout_is_a_task(shape, source, target, tmp_path):
     ((inp, result),) = autotvm.record.load_from_file(str(log))
     assert inp.task.name == "layout_transform"
     assert result.error_no == 0
+
+
+def test_the_progress_is_told_in_medians(capsys):
+    """The best is: beside it the shortest of noisy runs would be faster than what is the best."""
+    show = autotvm.callback.progress_bar(2)
+    tuner = SimpleNamespace(task=SimpleNamespace(flop=1e6), best_flops=1e9)
+    result = autotvm.MeasureResult((1e-3, 1e-4, 2e-3), 0, 1.0, 0.0)
+    failed = autotvm.MeasureResult((ValueError("no"),), 4, 1.0, 0.0)
+    show(tuner, [None, None], [result, failed])
+    assert "Current/Best:    1.00/   1.00 GFLOPS | Progress: (2/2)" in capsys.readouterr().err

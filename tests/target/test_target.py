@@ -237,3 +237,17 @@ def test_an_older_name_of_an_option_finds_it():
     with pytest.raises(KeyError, match="no_such_option"):
         given.attrs["no_such_option"]
     assert given.attrs.get("shared_memory_per_thread") is None
+
+
+@pytest.mark.parametrize(
+    ("size", "cpu", "cores"),
+    [
+        ("large", "skylake-avx512", 1),
+        ("9xlarge", "skylake-avx512", 18),
+        ("24xlarge", "cascadelake", 48),
+    ],
+)
+def test_instances_of_a_cloud_by_classic_tags(size, cpu, cores):
+    target = Target(f"aws/cpu/c5.{size}")
+    assert (target.attrs["mcpu"], target.num_cores) == (cpu, cores)
+    assert target.vector_bits == 512

@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.tune import runner_of
 from slipway.errors import ToolchainError
+from slipway.tuning import runner
 from slipway.tuning.database import Database
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.model_bench import ModelBench
@@ -65,17 +66,35 @@ def test_a_longer_loop_takes_longer_and_another_core_another_time(task, tmp_path
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node (apt install nodejs) is missing")
 def test_webassembly_is_measured_in_node(tmp_path):
-    runner = NodeRunner()
+    node = NodeRunner()
     x, w = relay.var("x", shape=(5, 48)), relay.var("w", shape=(56, 48))
     module = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w)))
-    task = next(t for t in extract_tasks(module, runner.target) if "dense" in t.op)
+    task = next(t for t in extract_tasks(module, node.target) if "dense" in t.op)
     others = list(task.space.neighbours(task.space.default))[:2]
-    with kernel_bench(task, runner, tmp_path, rounds=3) as bench:
+    with kernel_bench(task, node, tmp_path, rounds=3) as bench:
         measured = {m.candidate: m for m in bench.measure(others)}
         assert bench.verify(others[0]) == ""
     assert set(measured) == {task.space.default, *others}
     assert all(len(m.seconds) >= 2 and m.score > 0 for m in measured.values())
-    assert runner_of(None, 9090, "", None, None, "node") == runner
+    assert runner_of(None, 9090, "", None, None, "node") == node
+
+
+def test_node_runs_its_optimised_code_from_the_first_run_on(monkeypatch):
+    """The first compiler's, several times as slow, would be told for a candidate's time."""
+    commands = []
+
+    class Begun(Exception):
+        pass
+
+    def begun(command, **_):
+        commands.append(command)
+        raise Begun
+
+    monkeypatch.setattr(runner, "PopenSession", begun)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    with pytest.raises(Begun):
+        NodeRunner().open()
+    assert commands[0][:2] == ["/usr/bin/node", "--no-liftoff"]
 
 
 def test_a_core_is_asked_for_alone_and_by_a_known_name():

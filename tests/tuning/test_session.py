@@ -9,7 +9,7 @@ import pytest
 
 from slipway.errors import RPCTimeoutError
 from slipway.tuning.builders import InLibrary
-from slipway.tuning.session import FIRST_ROUNDS, LEAST_ROUNDS, MeasuringSession
+from slipway.tuning.session import FIRST_ROUNDS, LEAST_ROUNDS, MeasuringSession, interleaved
 from slipway.tuning.space import candidate_of
 
 LIBRARY = Path("library.tar")
@@ -50,6 +50,21 @@ def test_what_is_far_slower_has_the_first_turns_alone():
     rounds = {functions[c]: len(seconds) for c, seconds in times.items()}
     assert rounds == {"quick": 9, "usual": 9, "slow": FIRST_ROUNDS}
     assert device.runs["slow"] == 1 + FIRST_ROUNDS
+
+
+def test_a_first_run_that_compiles_or_waits_says_nothing_of_the_others():
+    """By its time alone a candidate would run once in each round, beside many runs of another."""
+    runs = []
+
+    def run(candidate, number):
+        runs.append((candidate, number))
+        begun = [c for c, _ in runs].count(candidate) == 1
+        return 0.2 if candidate == "late" and begun else 0.0001
+
+    times = interleaved(run, ["late", "usual"], 3)
+    rounds = {c: {n for of, n in runs if of == c and n > 1} for c in ("late", "usual")}
+    assert rounds == {"late": {40}, "usual": {40}}
+    assert all(len(seconds) == 3 for seconds in times.values())
 
 
 def test_what_takes_long_has_fewer_rounds(monkeypatch):

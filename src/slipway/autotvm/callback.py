@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,7 +40,10 @@ def log_to_file(file_out: str | Path | TextIO, protocol: str = "json") -> Callba
 
 
 def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
-    """Return a callback that shows the last and the best speed, and how many trials there were."""
+    """Return a callback that shows the last and the best speed, and how many trials there were.
+
+    The last one is the fastest of its batch by its median, and the best was verified.
+    """
     scale = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
     if si_prefix not in scale:
         raise ArgumentValueError(
@@ -52,7 +56,7 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback
     ) -> None:
         nonlocal done
         done += len(inputs)
-        speeds = [tuner.task.flop / min(r.costs) for r in results if r.error_no == 0]
+        speeds = [tuner.task.flop / statistics.median(r.costs) for r in results if r.error_no == 0]
         unit = scale[si_prefix]
         end = "\n" if done >= total else ""
         print(

@@ -80,7 +80,8 @@ class Costs:
 
     Other lowering of graphs:
 
-    - `plain_gain`: the part of the time on blocks from which a convolution stays plain.
+    - `plain_gain`: the part of the time on blocks from which a convolution stays plain;
+      `plain_channel_gain`: the same where each channel has filters of its own.
     - `half_vectors`: the part of the lanes of whole vectors from which a product of several rows
       has halves of them: tiles of halves read more for each product.
     - `row_end_cycles`: of both ends of a row that is copied with zeros beside it, which vectors do
@@ -148,6 +149,7 @@ class Costs:
     winograd_l2_share: float = 0.6
     winograd_channels: int = 16
     plain_gain: float = 0.9
+    plain_channel_gain: float = 1.1
     half_vectors: float = 0.9
     row_end_cycles: int = 30
     winograd_positions: int = 16

@@ -54,6 +54,15 @@ _TAGS: dict[str, dict[str, Any]] = {
     "raspberry-pi/4b-aarch64": _arm(_A64, "cortex-a72", 4, "bcm2711"),
     "raspberry-pi/4b-armv7l": _arm(_A32, "cortex-a72", 4, "bcm2711"),
     "raspberry-pi/5-aarch64": _arm(_A64, "cortex-a76", 4, "bcm2712"),
+    **{
+        f"aws/cpu/c5.{size}": {"kind": "llvm", "mcpu": cpu, "num-cores": cores}
+        for size, cores, cpu in (
+            ("large", 1, "skylake-avx512"), ("xlarge", 2, "skylake-avx512"),
+            ("2xlarge", 4, "skylake-avx512"), ("4xlarge", 8, "skylake-avx512"),
+            ("9xlarge", 18, "skylake-avx512"), ("12xlarge", 24, "cascadelake"),
+            ("18xlarge", 36, "skylake-avx512"), ("24xlarge", 48, "cascadelake"),
+        )
+    },
     "nvidia/jetson-nano": _cuda("sm_53", {**_JETSON, "mcpu": "cortex-a57", "num-cores": 4}),
     "nvidia/jetson-tx2": _cuda("sm_62", {**_JETSON, "mcpu": "cortex-a57", "num-cores": 4}),
     "nvidia/jetson-agx-xavier": _cuda("sm_72", {**_JETSON, "mcpu": "carmel", "num-cores": 8}),

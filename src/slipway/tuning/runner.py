@@ -109,9 +109,14 @@ class ModelledRunner:
         return [self.open() for _ in range(count)]
 
 
+# Without V8's first compiler: its code is several times as slow, and runs until the second one is
+# through, which on a busy machine lasts longer than a batch.
+STEADY = "--no-liftoff"
+
+
 @dataclass(frozen=True)
 class NodeRunner:
-    """WebAssembly in node on this machine: V8, the engine of Chromium."""
+    """WebAssembly in node on this machine: V8, the engine of Chromium, its optimised code."""
 
     timeout_s: float = 30.0
 
@@ -135,7 +140,7 @@ class NodeRunner:
         node = shutil.which("node")
         if node is None:
             raise ToolchainError("node is not installed; on Debian: apt-get install nodejs")
-        command = [node, f"{find_js_path()[0]}/device/stdio.mjs", str(web_device())]
+        command = [node, STEADY, f"{find_js_path()[0]}/device/stdio.mjs", str(web_device())]
         return _limited(PopenSession(command, is_quiet=True), self.timeout_s)
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:

@@ -24,6 +24,7 @@ from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
 ROUND_S = 0.004  # a candidate's share of a round, in which it runs as often as it can
+FIRST_RUNS, FIRST_S = 4, 0.25  # that say how long a candidate takes, and when that is known
 COLD_RUNS = 50  # at most in a round, where caches are flushed before each: that takes time too
 FLUSH = "cache_flush_cpu_non_first_arg"  # of the device, by the classic name
 BUSY_MS = 100  # of work before a device is asked for its clock: governors look each 10 ms or so
@@ -270,6 +271,18 @@ def taken(
     return times
 
 
+def _quickest(run: Callable[[Candidate, int], float], candidate: Candidate) -> float:
+    """Return the shortest of a few first runs, or of fewer where they take long.
+
+    The very first may compile, or wait for a processor: by that alone a candidate would run but
+    once in each round, and a single run begins with what others left in the caches.
+    """
+    found = [run(candidate, 1)]
+    while len(found) < FIRST_RUNS and sum(found) < FIRST_S:
+        found.append(run(candidate, 1))
+    return min(found)
+
+
 def interleaved(
     run: Callable[[Candidate, int], float], candidates: Sequence[Candidate], rounds: int
 ) -> dict[Candidate, list[float]]:
@@ -281,7 +294,7 @@ def interleaved(
     part, and eighteen of three seconds each, twice for each duel, took minutes.
     """
     # The first runs fill caches and tell how often a candidate runs in its share of a round.
-    first = {c: max(run(c, 1), 1e-7) for c in candidates}
+    first = {c: max(_quickest(run, c), 1e-7) for c in candidates}
     numbers = {c: max(1, min(1000, round(ROUND_S / first[c]))) for c in candidates}
     rounds = min(rounds, max(LEAST_ROUNDS, round(LONG_S / min(first.values()))))
     times: dict[Candidate, list[float]] = {c: [] for c in candidates}

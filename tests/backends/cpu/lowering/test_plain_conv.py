@@ -103,6 +103,28 @@ def test_a_depthwise_layer_of_odd_channels_stays_plain(channels, size, taps, tar
 
 
 @pytest.mark.parametrize(
+    ("shape", "taps", "target", "stays"),
+    [
+        ((1, 65, 28, 28), (9, 1), "llvm -mcpu=znver3", True),  # nothing is padded beside a row
+        ((1, 119, 56, 56), (9, 1), "llvm -mcpu=znver4", True),
+        ((1, 54, 43, 43), (5, 5), "llvm -mcpu=znver4", True),
+        ((1, 23, 97, 97), (3, 3), "llvm -mcpu=znver3", True),
+        ((1, 22, 33, 33), (3, 3), "llvm -mcpu=znver4", True),
+        ((1, 99, 33, 33), (5, 5), "llvm -mcpu=znver3", False),
+        ((1, 127, 14, 14), (3, 3), "llvm -mcpu=znver4", False),
+    ],
+)
+def test_a_depthwise_layer_is_where_it_was_measured_to_be_faster(shape, taps, target, stays):
+    x = relay.var("x", shape=shape)
+    pads = tuple(n // 2 for n in taps)
+    conv = relay.nn.conv2d(
+        x, relay.const(np.ones((shape[1], 1, *taps), "float32")), padding=pads, groups=shape[1]
+    )
+    names = kernels(conv, target)
+    assert any("nchwc" in name for name in names) == (not stays)
+
+
+@pytest.mark.parametrize(
     "target", [*TARGETS, "llvm -mtriple=wasm32-unknown-unknown -mattr=+simd128"]
 )
 @pytest.mark.parametrize("shape", [(1, 64, 7, 7), (1, 23, 7, 5)])

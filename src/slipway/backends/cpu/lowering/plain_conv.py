@@ -72,7 +72,9 @@ def stays_plain(call: Call, on_blocks: OnBlocks, target: Target, lanes: int) -> 
             plain = cycles + _moving(on_blocks.moved_plain, target)
             blocked = on_blocks.cycles(problem, lanes)
             note_plain(call, plain, blocked)
-            return plain <= target.core.costs.plain_gain * blocked
+            costs = target.core.costs
+            gain = costs.plain_channel_gain if by_channel else costs.plain_gain
+            return plain <= gain * blocked
     return False
 
 

@@ -111,7 +111,8 @@ def _cost(problem: Problem, knobs: DepthwiseKnobs) -> float:
     tiles = -(-height // rows) * -(-width // knobs.lanes)
     # The copy with zeros around it: the ends of a row, which vectors do not fill, one by one.
     lines = data.shape[2] if any(attrs.padding) else 0
-    padded = lines * (core.costs.row_end_cycles + 2 * data.shape[3] / knobs.lanes)
+    ends = core.costs.row_end_cycles if attrs.padding[1] or attrs.padding[3] else 0
+    padded = lines * (ends + 2 * data.shape[3] / knobs.lanes)
     return float(images * (channels * tiles * tile + data.shape[1] * padded))
 
 
