@@ -62,7 +62,7 @@ class LayoutConfig:
         _SKIPPING.enter(self)
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *_: object) -> None:
         _SKIPPING.leave(self)
 
 

@@ -49,12 +49,12 @@ def _is_cut(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
     axis, lanes = _last_padded(attrs), vector_lanes(target, data.dtype)
     if axis < 0 or min(attrs.pad_width[axis]) < 0 or lanes < 2:
         return False
-    length, *behind = data.shape[axis:]
+    length, *inner = data.shape[axis:]
     if is_open(length):
-        return not behind
-    if any(map(is_open, behind)) or prod(behind) >= lanes:
+        return not inner
+    if any(map(is_open, inner)) or prod(inner) >= lanes:
         return False
-    return length * prod(behind) >= SHORTEST
+    return length * prod(inner) >= SHORTEST
 
 
 def _last_padded(attrs: PadAttrs) -> int:

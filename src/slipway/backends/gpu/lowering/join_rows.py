@@ -107,8 +107,8 @@ def _with_reader(fill: _Nest, rest: Sequence[S.Stmt]) -> list[S.Stmt] | None:
     if isinstance(first, S.BufferStore):  # where a sum begins
         if fill.store.buffer.data in _reads(first) or not _may_pass(fill, first):
             return None
-        behind = _with_reader(fill, others)
-        return None if behind is None else [first, *behind]
+        after = _with_reader(fill, others)
+        return None if after is None else [first, *after]
     reader = _Nest.of(first)
     if reader is None or not fill.has_steps_of(reader) or not _may_pass(fill, reader.store):
         return None

@@ -59,7 +59,7 @@ def _unified(root: S.For, name: str) -> S.Stmt:
     body: S.Stmt = _without_loops(root, {tag: loop.loop_var for tag, loop in first.items()})
     for loop in reversed(first.values()):
         body = loop.replace(body=body)
-    return body  # type: ignore[no-any-return]
+    return body
 
 
 def _is_same(one: E.PrimExpr, other: E.PrimExpr) -> bool:
