@@ -1,5 +1,7 @@
 """Fusion of long chains and wide tuples: what it looks at grows with them, not with a square."""
 
+import numpy as np
+
 from slipway import relay
 from slipway.ir.function import IRModule
 from slipway.relay.visit import post_order
@@ -44,3 +46,32 @@ def test_a_kernel_takes_the_field_of_a_tuple_that_it_reads():
     assert len(kernels) == 20
     assert len({str(kernel) for kernel in kernels}) == 1
     assert [str(p.checked_type) for p in kernels[0].params] == ["Tensor[(4, 3), float32]"] * 2
+
+
+def doubled(x):
+    """An image of twice the rows, each element of it from two others."""
+    rows = x.tensor_type.shape[0]
+    near = relay.take(x, relay.const(np.arange(2 * rows, dtype=np.int32) // 2), axis=0)
+    far = relay.take(x, relay.const(np.arange(1, 2 * rows + 1, dtype=np.int32) // 2), axis=0)
+    return relay.multiply(near, relay.const(np.float32(0.75))) + relay.multiply(
+        far, relay.const(np.float32(0.25))
+    )
+
+
+def kernels_of(body):
+    module = relay.transform.InferType()(IRModule.from_expr(body))
+    fused = fuse_ops.fuse_ops(module["main"])
+    return [e for e in post_order(fused.body) if isinstance(e, relay.Function)]
+
+
+def test_interpolations_of_interpolations_are_kernels_of_their_own():
+    """In one kernel each of five evaluated what is before it twice as often: 32 times."""
+    x = relay.var("x", shape=(8, 16))
+    values = [x]
+    for _ in range(5):
+        value = relay.clip(values[-1] * relay.const(np.float32(2)), -9, 9)
+        module = relay.transform.InferType()(IRModule.from_expr(value))
+        values.append(doubled(module["main"].body))
+    assert len(kernels_of(values[1])) == 1
+    assert len(kernels_of(values[2])) == 1
+    assert len(kernels_of(values[5])) > 1

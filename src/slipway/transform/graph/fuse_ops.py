@@ -41,6 +41,10 @@ MAX_DEPTH = 48
 # where every value has two readers, that doubles with every step.
 MAX_UNROLLED = 512
 
+# Two interpolations of an image, each from four elements, evaluate what is before them 16 times:
+# kernels in which operators are evaluated more often than this on average are cut, unless small.
+MAX_EVALUATED, FEW_EVALUATED = 2, 64
+
 # An operator this costly an element is not recomputed for each reader of a broadcast.
 COSTLY_FLOPS = 4
 REPEAT_LIMIT = 2
@@ -149,7 +153,11 @@ class _Graph:
                 continue
             groups = {m.root().index: m.root() for m in (sink, *_between(node, sink))}
             members = [m for g in groups.values() for m in g.members]
-            if _joined(members) <= MOST and _unrolled_size(members) <= MAX_UNROLLED:
+            if (
+                _joined(members) <= MOST
+                and _unrolled_size(members) <= MAX_UNROLLED
+                and _evaluated(members) <= max(FEW_EVALUATED, MAX_EVALUATED * len(members))
+            ):
                 self._commit(node, sink, sink)
 
     def _may_fuse(self, node: _Node, sink: _Node, phase: int) -> bool:
@@ -236,6 +244,20 @@ def _unrolled_size(group: list[_Node]) -> int:
     for node in sorted(group, key=lambda n: n.index, reverse=True):
         inside = sum(times[reader.index] for reader, _ in node.readers if reader.index in times)
         times[node.index] = max(inside, 1)
+    return sum(times.values())
+
+
+def _evaluated(group: list[_Node]) -> int:
+    """Count the operators of a group as often as they are evaluated for an element of its result.
+
+    Readers of the same element share its value; each that moves elements reads another one.
+    """
+    times = {node.index: 1 for node in group}
+    for node in sorted(group, key=lambda n: n.index, reverse=True):
+        inside = [(times[r.index], edge) for r, edge in node.readers if r.index in times]
+        same = [count for count, edge in inside if edge <= OpPattern.BROADCAST]
+        moved = [count for count, edge in inside if edge > OpPattern.BROADCAST]
+        times[node.index] = max([*same, 0]) + sum(moved) or 1
     return sum(times.values())
 
 

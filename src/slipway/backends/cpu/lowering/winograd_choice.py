@@ -16,9 +16,6 @@ from slipway.target.cores import Core, core_of
 from slipway.transform.graph.precision.widen_products import has_known_weight
 
 FEWEST = 4  # channels: transforms work on vectors of them
-# Of few rows the direct way's tiles take so much more time than those that its cost is counted for:
-# 64 to 128 channels of 4x4 to 9x5 took 1.2 to 1.6 of the time of Winograd's tiles.
-FEW_ROWS_GAIN = 1.25
 UNIT = 64  # costs in integers have it for one product
 
 
@@ -111,6 +108,8 @@ def small_is_direct(call: Call, lanes: int, tile: int, core: Core | None) -> Win
     images, _, height, width = map(lower_bound, call.tensor_type.shape)
     if costs is None or not has_open(call.type):
         return None
-    costs = replace(costs, gain=FEW_ROWS_GAIN)
+    # Of few rows the direct way's tiles take so much more that nothing need be gained beforehand:
+    # 128 channels of 9x5 took 1.6 of the time of Winograd's tiles.
+    costs = replace(costs, gain=1.0)
     fits = costs.of_tiles(tile, images, height, width) <= costs.most(images, height, width)
     return None if fits else costs
