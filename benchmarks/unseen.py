@@ -28,12 +28,13 @@ from benchmarks._unseen.eighth import NETWORKS as EIGHTH
 from benchmarks._unseen.fifth import NETWORKS as FIFTH
 from benchmarks._unseen.fourth import NETWORKS as FOURTH
 from benchmarks._unseen.networks import NETWORKS as FIRST
+from benchmarks._unseen.ninth import NETWORKS as NINTH
 from benchmarks._unseen.seventh import NETWORKS as SEVENTH
 from benchmarks._unseen.sixth import NETWORKS as SIXTH
 from benchmarks._unseen.third import NETWORKS as THIRD
 from benchmarks.fuzz_graphs import campaign
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH | EIGHTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH | EIGHTH | NINTH
 HERE = Path(__file__).parent
 EXPORT_LIMIT_S = 600
 

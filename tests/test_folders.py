@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -96,3 +97,16 @@ def test_no_folder_hides_a_library():
         if not origin.is_relative_to(ROOT / "tests"):
             hidden.append(folder.relative_to(ROOT).as_posix())
     assert not hidden, f"rename, or take the __init__.py away: {hidden}"
+
+
+def test_folders_on_the_path_hide_no_package():
+    """A folder there is a package, without anything in it, for whoever tries to import its name."""
+    optional = {"torch", "tflite", "onnx", "keras", "tensorflow", "mxnet", "transformers", "gguf"}
+    hidden = [
+        str((path.parent / name).relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("conftest.py")
+        if re.search(r"sys\.path.*str\(Path\(__file__\)\.parent\)", path.read_text())
+        for name in optional
+        if (path.parent / name).is_dir()
+    ]
+    assert not hidden

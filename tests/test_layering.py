@@ -233,6 +233,7 @@ LOADERS = {
     "slipway.frontends.converter_table": "the converters of a model format",
     "slipway.classic.modules": "the package of a module that classic TVM divides otherwise",
     "slipway.lazy": "what a facade offers",
+    "slipway.driver.tvmc.extensions": "a package of the user's, which brings accelerators",
     "slipway.driver.tvmc.frontends": "the package that reads a format",
     "slipway.driver.tvmc.pass_config": "the module of a pass that the command line names",
     "slipway.micro.project_api.launch": "slipway under the name tvm, for scripts of a board",

@@ -3,4 +3,6 @@
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+# Not this folder itself: where torch or tflite is not installed, others that try to import it would
+# find the tests' folder of that name.
+sys.path[:0] = [str(Path(__file__).parent / "helpers"), str(Path(__file__).parents[2])]

@@ -10,6 +10,12 @@ import numpy as np
 from slipway.deploy.tensors import Array
 from slipway.inspect.difference import TOLERANCE, difference
 
+QUANTISED = (
+    "A value of a quantised model that lies between two steps goes either way, and the layers "
+    "after it spread the difference: judge by SQNR, or say what is allowed, tolerance=0.05"
+)
+GRID = 256  # steps of 8 bits; a reference whose values take fewer than eight of them shows no grid
+
 __all__ = ["TOLERANCE", "Agreement", "OutputAgreement", "agreement_of"]
 
 
@@ -18,8 +24,9 @@ class OutputAgreement:
     """One output: the largest error, as a share of the reference's largest value for floats.
 
     `sqnr_db` is the ratio of the reference's power to the error's, in decibels, `cosine` that of
-    the angle between the two; both are None for integers.  `shapes` are the output's and the
-    reference's where they differ.
+    the angle between the two; both are None for integers.  `steps` says of values on the grid of a
+    quantisation how many steps they are apart, where they differ, and `shapes` are the output's and
+    the reference's where those do.
     """
 
     name: str
@@ -28,14 +35,17 @@ class OutputAgreement:
     cosine: float | None
     agrees: bool
     shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    steps: int | None = None
 
     def __str__(self) -> str:
         verdict = "agrees" if self.agrees else "DIFFERS"
         more = ""
         if self.shapes is not None:
             return f"{self.name}: {verdict}, its shape is {self.shapes[0]} and not {self.shapes[1]}"
+        if self.steps is not None:
+            more = f", {self.steps} step{'s' * (self.steps != 1)} of its quantisation"
         if self.sqnr_db is not None:
-            more = f", SQNR {self.sqnr_db:.1f} dB, cosine {self.cosine:.6f}"
+            more += f", SQNR {self.sqnr_db:.1f} dB, cosine {self.cosine:.6f}"
         return f"{self.name}: {verdict}, largest error {self.error:.2g}{more}"
 
 
@@ -52,7 +62,10 @@ class Agreement:
 
     def __str__(self) -> str:
         lines = [f"beside {self.reference}, tolerance {self.tolerance:g} of the largest value"]
-        return "\n".join([*lines, *(f"  {output}" for output in self.outputs)])
+        lines += [f"  {output}" for output in self.outputs]
+        if any(output.steps is not None for output in self.outputs):
+            lines.append(f"  {QUANTISED}")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
@@ -83,4 +96,18 @@ def _output(name: str, got: Array, wanted: Array, tolerance: float) -> OutputAgr
     sqnr = float("inf") if noise == 0 else 10 * float(np.log10(max(signal, 1e-300) / noise))
     norms = float(np.linalg.norm(one) * np.linalg.norm(two))
     cosine = float(one @ two) / norms if norms else 1.0
-    return OutputAgreement(name, error, sqnr, cosine, agrees=error <= tolerance)
+    agrees = error <= tolerance
+    steps = None if agrees else _steps_apart(one, two)
+    return OutputAgreement(name, error, sqnr, cosine, agrees, steps=steps)
+
+
+def _steps_apart(one: Array, two: Array) -> int | None:
+    """Return how many steps of the reference's grid the values are apart; None without a grid."""
+    taken = np.unique(two)
+    if not 8 <= len(taken) <= GRID:
+        return None
+    step = float(np.diff(taken).min())
+    positions = taken / step
+    if np.abs(positions - np.rint(positions)).max() > 1e-2 or np.ptp(positions) > GRID:
+        return None
+    return int(np.rint(np.abs(one - two).max() / step))

@@ -29,6 +29,9 @@ def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
         flat = a if len(left) == 2 else relay.reshape(a, (-1, left[-1]))
         result = relay.nn.dense(flat, relay.transpose(b, (1, 0)), out_dtype=out_dtype)
         return result if len(left) == 2 else relay.reshape(result, (*left[:-1], right[-1]))
+    folded = _in_rows(a, b, out_dtype)
+    if folded is not None:
+        return folded
     batch = broadcast_shapes(left[:-2], right[:-2], "other")
     count = element_count(batch)
 
@@ -44,6 +47,39 @@ def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
     )
     out = (*batch, left[-2], right[-1])
     return result if result.tensor_type.shape == out else relay.reshape(result, out)
+
+
+def _in_rows(a: Expr, b: Expr, out_dtype: str) -> Any:
+    """Return the product with batches that share a right matrix as rows of one product.
+
+    None where they do not, or where it takes more to bring them beside each other than to repeat
+    the right matrices for each of them.
+    """
+    left, right = a.tensor_type.shape, b.tensor_type.shape
+    count = len(left) - 2
+    if len(right) > len(left) or not all(isinstance(n, int) for n in (*left, *right)):
+        return None
+    wide = (*(1,) * (len(left) - len(right)), *right)
+    shared = [n for n in range(count) if wide[n] == 1 < left[n]]
+    own = [n for n in range(count) if n not in shared]
+    if not shared or prod(wide[:-2]) == 1 or any(wide[n] != left[n] for n in own):
+        return None
+    rows, depth, units = left[-2], left[-1], right[-1]
+    order, together = [*own, *shared], prod(left[n] for n in shared) * rows
+    is_moved = order != sorted(order)
+    batches = prod(left[:-2])
+    if is_moved and batches * rows * (depth + units) > batches * depth * units:
+        return None
+    if is_moved:
+        a = relay.transpose(a, (*order, count, count + 1))
+    matrices = prod(left[n] for n in own)
+    made = relay.nn.batch_matmul(
+        relay.reshape(a, (matrices, together, depth)),
+        relay.reshape(b, (matrices, depth, units)), out_dtype, transpose_b=False,
+    )  # fmt: skip
+    made = relay.reshape(made, (*(left[n] for n in order), rows, units))
+    back = [order.index(n) for n in range(count)]
+    return relay.transpose(made, (*back, count, count + 1)) if is_moved else made
 
 
 def _is_uncounted(left: tuple[int, ...], right: tuple[int, ...]) -> bool:

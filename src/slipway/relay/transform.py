@@ -19,6 +19,7 @@ _HOMES = by_module(
             "FoldExplicitPadding ForwardFoldScaleAxis InferTypeLocal ToANormalForm"
         ),
         "slipway.compiler.classic_passes": "AlterOpLayout FuseAttention",
+        "slipway.transform.graph.convert_layout": "LayoutConfig",
         "slipway.compiler.optimize": "lower_ready optimize",
     }
 ) | {"PrintIR": "slipway.transform.manager:print_ir"}

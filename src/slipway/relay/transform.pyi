@@ -46,6 +46,7 @@ from slipway.transform.graph.classic_rewrites import FoldExplicitPadding as Fold
 from slipway.transform.graph.classic_rewrites import ForwardFoldScaleAxis as ForwardFoldScaleAxis
 from slipway.transform.graph.classic_rewrites import InferTypeLocal as InferTypeLocal
 from slipway.transform.graph.classic_rewrites import ToANormalForm as ToANormalForm
+from slipway.transform.graph.convert_layout import LayoutConfig as LayoutConfig
 from slipway.transform.manager import print_ir as PrintIR
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "InferType",
     "InferTypeLocal",
     "Inline",
+    "LayoutConfig",
     "Legalize",
     "MergeCompilerRegions",
     "MergeComposite",

@@ -93,7 +93,7 @@ NAMES = set(
     """
     accumulate_dots begin_copies cut_loops flatten_storage hoist_choice hoist_padding
     inject_double_buffer inject_prefetch
-    instrument_bounds lay_out_textures loop_partition lower_blocks lower_custom_calls
+    instrument_bounds join_rows lay_out_textures loop_partition lower_blocks lower_custom_calls
     lower_custom_datatypes map_threads reduce_over_threads remove_assertions
     remove_unused serialize_threads simplify storage_rewrite swizzle_storage transpose_loads
     unroll_loop vectorize_loop

@@ -65,6 +65,38 @@ def test_what_lies_along_memory_may_be_before_axes_of_one(shape):
     assert "vectorized for" in str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((3, 20, 100), 1), ((40, 333), 0), ((2, 9, 37), 1)])
+def test_positions_across_memory_are_found_in_several_vectors(shape, axis):
+    """One vector of columns at a time would wait for each comparison; the last begins earlier."""
+    body = relay.argmax(var("x", *shape), axis=[axis])
+    for target in (*TARGETS, "c"):
+        run(body, target)
+    kernel = schedule_primitive(
+        body.as_function().with_attr("Primitive", 1), Target("llvm -mcpu=znver4")
+    )
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    together = min(4, shape[-1] // 16) * 16
+    assert f"range({together})" in text
+    assert "likely" not in text
+
+
+@pytest.mark.parametrize("shape", [(50, 9, 12, 6), (30, 5, 7, 3), (20, 64, 5)])
+def test_short_columns_behind_one_another_are_one_row_of_columns(shape):
+    for body in (
+        relay.sum(var("x", *shape), axis=[0]),
+        relay.mean(var("x", 2, *shape), axis=[0, 1]),
+        relay.argmin(var("x", *shape), axis=[0]),
+        relay.nn.relu(relay.max(var("x", 3, *shape), axis=[1])),
+    ):
+        for target in TARGETS:
+            run(body, target)
+    function = relay.sum(var("x", *shape), axis=[0]).as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target("llvm -mcpu=znver4"))
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert "vectorized for" in text
+    assert f"in range({shape[-1]})" not in text
+
+
 @pytest.mark.parametrize(("length", "lanes"), [(28, 8), (17, 8), (31, 8), (9, 4), (32, 16)])
 def test_a_short_row_gets_short_vectors(length, lanes):
     function = relay.sum(var("x", 64, length), axis=[1]).as_function().with_attr("Primitive", 1)

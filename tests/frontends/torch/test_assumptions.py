@@ -167,3 +167,19 @@ def test_ranges_that_torch_makes_smaller_without_a_word():
     for height, width in ((8, 8), (8, 32), (32, 24)):
         x = torch.rand(1, 3, height, width)
         assert_same([np.asarray(model(x.numpy()))], expected(module, [x]))
+
+
+def test_a_size_of_values_that_assertions_alone_read():
+    """What transformers' deformable detectors check of the levels' sizes."""
+
+    class Checked(nn.Module):
+        def forward(self, x):
+            sizes = torch.empty(2, dtype=torch.long)
+            sizes[0], sizes[1] = x.shape
+            whole = torch.sym_ite((sizes.prod() == x.numel()).item(), 1, 0)
+            torch._check(whole == 1)
+            return x * 2
+
+    x = torch.rand(3, 4)
+    model = slipway.compile(torch.export.export(Checked(), (x,), strict=False))
+    assert_same([np.asarray(model(x.numpy()))], [2 * x.numpy()])

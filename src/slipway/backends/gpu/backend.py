@@ -11,6 +11,7 @@ from slipway.backends.gpu.lowering.cooperative_sums import spread_sums
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.fill_ahead import begin_copies
+from slipway.backends.gpu.lowering.join_rows import join_rows
 from slipway.backends.gpu.lowering.swizzle import swizzle_storage
 from slipway.backends.gpu.lowering.textures import lay_out_textures, refuse_image_arguments
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
@@ -40,6 +41,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(lay_out_textures),
     loop_pass(flatten_storage),
     loop_pass(remove_unused),
+    loop_pass(join_rows),
     loop_pass(vectorize_loop),
     loop_pass(unroll_loop),
     loop_pass(simplify),

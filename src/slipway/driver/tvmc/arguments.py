@@ -26,9 +26,8 @@ _HARDWARE = (
 )  # fmt: skip
 _LAYOUT = re.compile(r"[NCHWDOIT][A-Zc0-9]*(:[A-Z][A-Za-z0-9]*)?")
 # Options of a kind of target: `--target-llvm-mcpu skylake`.
-OF_A_TARGET = re.compile(
-    rf"--target-({'|'.join(map(re.escape, get_codegen_names()))}|[a-z]+)-([a-zA-Z_-]+)(?:=(.*))?"
-)
+_LIBRARIES = "|".join(map(re.escape, get_codegen_names()))
+OF_A_TARGET = re.compile(rf"--target-({_LIBRARIES}|[a-z][a-z0-9_]*)-([a-zA-Z_-]+)(?:=(.*))?")
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -55,6 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--config", metavar="FILE", help="a command's options as JSON")
+    parser.add_argument(
+        "--experimental-tvm-extension", action="append", default=[], metavar="FOLDER",
+        help="a folder with a package tvm_extension, which brings accelerators; repeatable",
+    )  # fmt: skip
     commands = parser.add_subparsers(dest="command")
     _compile(commands.add_parser("compile", help="compile a model"))
     _run(commands.add_parser("run", help="run a compiled model"))

@@ -17,6 +17,7 @@ from slipway.driver.tvmc import micro
 from slipway.driver.tvmc.arguments import parsed, tracker_of
 from slipway.driver.tvmc.autotuner import tune_model
 from slipway.driver.tvmc.compiler import compile_model
+from slipway.driver.tvmc.extensions import load_extensions
 from slipway.driver.tvmc.frontends import load_model
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
 from slipway.driver.tvmc.registry import reconstruct_registry_entity
@@ -40,6 +41,7 @@ def main(argv: Sequence[str]) -> int:
         elif options.command is None:
             parsed(["--help"])
         else:
+            load_extensions(options.experimental_tvm_extension)
             commands = {"compile": _compile, "run": _run, "tune": _tune, "micro": micro.run}
             commands[options.command](options)
     except (SlipwayError, OSError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from slipway.compiler.relay_build import build
 from slipway.driver.tvmc.composite_target import get_codegen_by_target
+from slipway.driver.tvmc.extensions import backends
 from slipway.driver.tvmc.model import (
     TVMCException,
     TVMCModel,
@@ -86,6 +87,8 @@ def compile_model(
     for library in libraries:
         partition = get_codegen_by_target(library["name"])["pass_pipeline"]
         module = partition(module, tvmc_model.params)
+        if library["name"] in backends():
+            chosen = Target({"kind": library["name"], **library["opts"]}, host=chosen)
     configs = parse_configs(pass_context_configs)
     if tuning_records:
         configs["schedules.records"] = tuning_records

@@ -11,6 +11,7 @@ from slipway.compiler.accelerators.libraries import (
     partition_for_cmsisnn,
     partition_for_dnnl,
 )
+from slipway.driver.tvmc.extensions import backends
 from slipway.driver.tvmc.model import TVMCException
 from slipway.errors import did_you_mean
 from slipway.ir.function import IRModule
@@ -26,16 +27,19 @@ _PIPELINES: dict[str, tuple[str, Callable[..., IRModule]]] = {
 
 
 def get_codegen_names() -> list[str]:
-    """Return the names of libraries that a target may begin with."""
-    return list(_PIPELINES)
+    """Return the names of libraries, and of loaded accelerators, that a target may begin with."""
+    return [*_PIPELINES, *backends()]
 
 
 def get_codegen_by_target(name: str) -> dict[str, Any]:
     """Return what a library's name stands for: `config_key` of its options and `pass_pipeline`."""
+    if name in backends():
+        return {"config_key": None, "pass_pipeline": backends()[name].partition}
     if name not in _PIPELINES:
+        known = get_codegen_names()
         raise TVMCException(
-            f"Composite target {name} is not defined in TVMC; there are {', '.join(_PIPELINES)}."
-            f"{did_you_mean(name, _PIPELINES)}"
+            f"Composite target {name} is not defined in TVMC; there are {', '.join(known)}."
+            f"{did_you_mean(name, known)}"
         )
     key, pipeline = _PIPELINES[name]
     return {"config_key": key or None, "pass_pipeline": pipeline}

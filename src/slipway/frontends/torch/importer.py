@@ -363,15 +363,15 @@ class _Importer:
         """Return what a node computes of sizes: a dimension, or a tensor of a float or a truth.
 
         A number that is read from a tensor is a dimension too, or the tensor where it is no
-        integer.  None for a test that only an assertion reads.
+        integer.  None for what only assertions read.
         """
         found = node.meta["val"]
         if _plain_name(node.target) in READING:
             return self.numbers.read(found, values[node.args[0]], _name_of(node))
+        if _only_asserted(node):
+            return None
         if type(found).__name__ == "SymInt":
             return self.dims.of(found)
-        if all(_plain_name(user.target) in IGNORED for user in node.users):
-            return None
         view = NodeView("", _name_of(node), {}, {}, ())
         view.numbers = self.numbers.tensors
         return computed(view, node.target, _resolved(node.args, values))
@@ -484,6 +484,15 @@ def _plain_name(target: Any) -> str:
     """Return the name of an operator without its namespace."""
     schema = getattr(target, "_schema", None)
     return str(schema.name.partition("::")[2]) if schema else ""
+
+
+def _only_asserted(node: Any) -> bool:
+    """Return whether assertions alone read a size, or sizes and truths that they alone read."""
+    return all(
+        _plain_name(user.target) in IGNORED
+        or (type(user.meta.get("val")).__name__ in SIZES and _only_asserted(user))
+        for user in node.users
+    )
 
 
 def _bound(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

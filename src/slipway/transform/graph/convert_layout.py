@@ -14,6 +14,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
+from slipway.arguments import integer_of, items_of
+from slipway.entered import Entered
 from slipway.errors import LoweringError, did_you_mean
 from slipway.ir.op_attrs import op_attr
 from slipway.relay import op_registry, op_rules
@@ -27,6 +29,41 @@ Rule = Callable[[Call, Sequence[Expr]], "Expr | None"]
 CONVERT = "FTVMConvertOpLayout"
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO", "NCW": "OIW", "NWC": "WIO", "NCDHW": "OIDHW",
             "NDHWC": "DHWIO"}  # fmt: skip
+
+
+_SKIPPING: Entered[LayoutConfig] = Entered("convolutions that keep their layout")
+
+
+class LayoutConfig:
+    """Which convolutions ConvertLayout leaves as they are, by their numbers from 0 on.
+
+    ``with relay.transform.LayoutConfig(skip_layers=[0]): mod = ConvertLayout(...)(mod)`` leaves the
+    first one, whose three channels no blocked layout helps.
+    """
+
+    def __init__(self, skip_layers: Sequence[int] | None = None) -> None:
+        self.skip_layers = [
+            integer_of(layer, "LayoutConfig: a layer of skip_layers", 0)
+            for layer in items_of(skip_layers or (), "LayoutConfig: skip_layers", "[0]")
+        ]
+        self.skip_counter = 0
+
+    def check_skip(self) -> bool:
+        """Return whether the next convolution is one of those; it is counted."""
+        self.skip_counter += 1
+        return self.skip_counter - 1 in self.skip_layers
+
+    def reset(self) -> None:
+        """Begin to count again, and skip none."""
+        self.skip_counter = 0
+        self.skip_layers = []
+
+    def __enter__(self) -> LayoutConfig:
+        _SKIPPING.enter(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _SKIPPING.leave(self)
 
 
 def change_layouts(function: Function, rule: Rule) -> Function:
@@ -87,8 +124,10 @@ def _checked(name: str, layouts: Sequence[str]) -> tuple[str, ...]:
 def _in_layout(
     call: Call, operands: Sequence[Expr], wanted: Mapping[str, tuple[str, ...]]
 ) -> Expr | None:
+    skipping = _SKIPPING.innermost()
+    is_skipped = "conv" in call.op.name and skipping is not None and skipping.check_skip()
     layouts = wanted.get(call.op.name)
-    if not layouts:
+    if not layouts or is_skipped:
         return None
     if op_attr(call.op.name, CONVERT) is not None:
         types = [argument.type for argument in call.args]

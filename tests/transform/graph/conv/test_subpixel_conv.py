@@ -182,6 +182,25 @@ def test_columns_of_groups(data, filters, kernel, stride, dilation, groups, colu
     )
 
 
+@pytest.mark.parametrize(
+    ("kernel", "strides", "columns"),
+    [((3, 3), 3, True), ((2, 3), (2, 4), True), ((2, 2), 2, False), ((4, 4), 3, False)],
+)
+def test_columns_of_one_plane(kernel, strides, columns):
+    """Its taps do not meet, and what is written is most of the work."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((1, 7, *kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 1, 8, 9))
+    before = relay.nn.conv2d_transpose(x, relay.const(weight), strides=strides).as_function()
+    after = subpixel_conv(before, lanes=16)
+    names = [e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)]
+    assert ("nn.contrib_column_sum" in names) == columns
+    given = rng.standard_normal((2, 1, 8, 9)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, given), interpret(before, given), rtol=1e-4, atol=1e-5
+    )
+
+
 @pytest.mark.parametrize("given", [{"dtype": "float16"}, {"open": True}])
 def test_no_columns_where_each_is_rounded_or_their_number_is_not_known(given):
     size = relay.Any() if "open" in given else 14

@@ -40,17 +40,26 @@ def _default(problem: Problem) -> LoopKnobs:
 
 
 def _is_cut(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Rows of any number of elements, or of several, that grow: the lanes ask for nothing."""
+    """Rows that grow, of any number of elements or of several: the lanes ask for nothing.
+
+    A row has the axes behind the last one that grows too, if these are less than a vector.
+    """
     (data,) = in_types
     assert isinstance(data, TensorType)
-    if not data.rank:
+    axis, lanes = _last_padded(attrs), vector_lanes(target, data.dtype)
+    if axis < 0 or min(attrs.pad_width[axis]) < 0 or lanes < 2:
         return False
-    low, high = attrs.pad_width[-1]
-    if low < 0 or high < 0 or low + high == 0:
+    length, *inner = data.shape[axis:]
+    if is_open(length):
+        return not inner
+    if any(map(is_open, inner)) or prod(inner) >= lanes:
         return False
-    if is_open(data.shape[-1]):
-        return vector_lanes(target, data.dtype) > 1
-    return vector_lanes(target, data.dtype) > 1 and data.shape[-1] >= SHORTEST
+    return length * prod(inner) >= SHORTEST
+
+
+def _last_padded(attrs: PadAttrs) -> int:
+    """Return the innermost axis that is padded; -1 where none is."""
+    return max((a for a, widths in enumerate(attrs.pad_width) if any(widths)), default=-1)
 
 
 def _pad_compute(
@@ -60,7 +69,8 @@ def _pad_compute(
     (x,), attrs = inputs, problem.attrs
     (out,) = problem.out_types
     assert isinstance(out, TensorType)
-    shape, (low, _) = shape_of(x), attrs.pad_width[-1]
+    shape, axis = shape_of(x), _last_padded(attrs)
+    low = attrs.pad_width[axis][0]
     if attrs.pad_mode == "constant":
         return pad_compute(attrs, [x], [out])
 
@@ -69,9 +79,10 @@ def _pad_compute(
             source_position(i, widths, extent, attrs.pad_mode) if any(widths) else i
             for i, extent, widths in zip(indices, shape, attrs.pad_width, strict=True)
         ]
-        last = indices[-1]
-        inside = te.all(last >= low, last < low + shape[-1])
-        return te.if_then_else(inside, x(*source[:-1], last - low), x(*source))
+        last = indices[axis]
+        inside = te.all(last >= low, last < low + shape[axis])
+        there = [*source[:axis], last - low, *source[axis + 1 :]]
+        return te.if_then_else(inside, x(*there), x(*source))
 
     return [te.compute(out.shape, element, name="T_pad", tag="injective,pad")]
 
@@ -91,7 +102,8 @@ def schedule_padded_rows(
     schedule = te.create_schedule(output.op)
     inline_injective(schedule, outs)
     stage: Any = schedule[output]
-    *loops, row = Loop.of(stage.op.axis)
+    loops, axis = Loop.of(stage.op.axis), _last_padded(problem.attrs)
+    loops, row = loops[:axis], fuse(stage, loops[axis:])
     stage.vectorize(row.axis)  # an open one is cut when its loop becomes vectors
     if not is_open(row.extent):
         stage.pragma(row.axis, "loop_partition_hint", True)

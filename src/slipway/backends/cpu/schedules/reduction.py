@@ -1,8 +1,8 @@
 """Reductions: parallel outside, vectors inside, and as many independent sums as hide their latency.
 
 Where the data lies along a kept axis, vectors of that axis are the innermost loop, with the
-reduction around it.  Where it lies along the reduction, a row is reduced lane by lane, and the
-lanes in the end::
+reduction around it; positions are found for several of them at once, as each waits for itself.
+Where it lies along the reduction, a row is reduced lane by lane, and the lanes in the end::
 
     row of n  ->  4 vectors of partial results  ->  1 vector  ->  4 lanes  ->  the result
 
@@ -25,6 +25,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.generic import (
+    fused_neighbours,
     reading_of,
     schedule_elementwise_stage,
     vectorize,
@@ -94,14 +95,23 @@ def schedule_reduction_stage(
         while loops[-1].extent == 1:
             loops.insert(0, loops.pop())  # what lies along memory is before it
     if not row and loops and loops[-1].extent > 1:
-        inner = loops.pop()
         wide = lanes * knobs.sums
+        short = not is_open(loops[-1].extent) and loops[-1].extent < wide
+        if short and loops[-1].axis is stage.op.axis[-1]:
+            first, _ = fused_neighbours(schedule, tensor)[-1]
+            loops[first:] = [fuse(stage, loops[first:])]
+        inner = loops.pop()
         tasks = usual(prod(loop.extent for loop in loops) * inner.extent) // wide
         enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
         fitting = _fitting(lanes, lower_bound(inner.extent))
         suits = fitting == lanes or (1 < fitting <= lanes and usual(inner.extent) <= 2 * lanes)
         if is_open(inner.extent) and lanes > 1 and suits and stage.op.num_outputs == 1:
-            _reduce_open_columns(schedule, tensor, fitting, total >= knobs.share_from)
+            _reduce_columns(schedule, tensor, fitting, total >= knobs.share_from)
+            return
+        own = inner.axis is stage.op.axis[-1] and not is_open(inner.extent)
+        if own and stage.op.num_outputs > 1 and inner.extent >= 2 * lanes > 2:
+            columns = lanes * min(knobs.sums, inner.extent // lanes)
+            _reduce_columns(schedule, tensor, columns, total >= knobs.share_from)
             return
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
@@ -119,11 +129,12 @@ def schedule_reduction_stage(
         stage.parallel(fuse(stage, loops).axis)
 
 
-def _reduce_open_columns(
-    schedule: te.Schedule, tensor: te.Tensor, lanes: int, shared: bool
-) -> None:
+def _reduce_columns(schedule: te.Schedule, tensor: te.Tensor, lanes: int, shared: bool) -> None:
     """Reduce `lanes` columns at a time, in registers; the last vector overlaps the one before."""
-    sums = schedule[schedule.cache_write(tensor, "local")]
+    op = tensor.op
+    results = [op.output(number) for number in range(op.num_outputs)]
+    cached = schedule.cache_write(results if len(results) > 1 else tensor, "local")
+    sums = schedule[cached[0] if len(results) > 1 else cached]
     stage = schedule[tensor]
     *outer, last = stage.op.axis
     vectors, lane = stage.split(last, factor=lanes, tail="shift")

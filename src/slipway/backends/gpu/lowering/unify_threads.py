@@ -56,10 +56,10 @@ def _unified(root: S.For, name: str) -> S.Stmt:
                 f"{loop.extent} in loop {loop.loop_var.name} of one kernel: give both the same, "
                 "with a condition inside the one that needs fewer"
             )
-    body = _without_loops(root, {tag: loop.loop_var for tag, loop in first.items()})
+    body: S.Stmt = _without_loops(root, {tag: loop.loop_var for tag, loop in first.items()})
     for loop in reversed(first.values()):
         body = loop.replace(body=body)
-    return body  # type: ignore[no-any-return]
+    return body
 
 
 def _is_same(one: E.PrimExpr, other: E.PrimExpr) -> bool:

@@ -94,9 +94,22 @@ def grouped_kernel(
         }
 
     text, size = _text(name, function, layer, parts, inner, arranged)
-    one = type_of(layer.sums.args[0]).shape[0] == 1
-    overlaps = (Overlap(layer.data, 0, _lead_bytes(layer), False),) if one else ()
+    overlaps = _overlaps(layer, _lead_bytes(layer) if parts.count > 1 else _lead_of(inner))
     return LibraryKernel(inner.family, text, size, overlaps, layer, arrange, ("grouped",))
+
+
+def _overlaps(layer: Layer, lead: int | None) -> tuple[Overlap, ...]:
+    """Return how far the results may reach into the data, by what those of one image may."""
+    if lead is None:
+        return ()
+    inputs, outputs, _, _ = geometry(layer)
+    more = int(np.prod(outputs)) - int(np.prod(inputs))
+    images = type_of(layer.sums.args[0]).shape[0]
+    return (Overlap(layer.data, 0, lead + (images - 1) * max(0, more), False),)
+
+
+def _lead_of(kernel: LibraryKernel) -> int | None:
+    return next((overlap.lead_bytes for overlap in kernel.overlaps), None)
 
 
 def _lead_bytes(layer: Layer) -> int:

@@ -267,9 +267,13 @@ def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs
     attrs, (data, kernel) = call.attrs, call.args
     kinds = {data.tensor_type.dtype, kernel.tensor_type.dtype, call.tensor_type.dtype}
     depth = data.tensor_type.shape[1] // attrs.groups
-    if kinds != {"float32"} or depth == 1 or lanes < 2 or has_open(data.tensor_type):
+    if kinds != {"float32"} or lanes < 2 or has_open(data.tensor_type):
         return False
     _, filters, *window = kernel.tensor_type.shape
+    if depth == 1:  # what is written takes the time: pixels three apart are no transpose of a pair
+        few = prod(window) <= MOST_TAPS and set(attrs.dilation) == {1}
+        apart = all(k <= s for k, s in zip(window, attrs.strides, strict=True))
+        return few and apart and attrs.groups == 1 and attrs.strides[-1] > 2
     # Kernels of three taps have Winograd's algorithm.
     if prod(window) > MOST_TAPS or (set(attrs.strides) == {1} and set(window) == {3}):
         return False

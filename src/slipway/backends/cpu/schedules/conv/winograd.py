@@ -8,7 +8,7 @@ channels follow at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, gcd, prod
@@ -24,6 +24,7 @@ from slipway.backends.cpu.schedules.conv.winograd_sizes import (
     BlockCosts,
     Candidate,
     sample_sizes,
+    serves_many_sizes,
     tiles_along,
 )
 from slipway.backends.cpu.schedules.conv.winograd_tiles import (
@@ -105,7 +106,12 @@ def _kernel(problem: Problem) -> MicroKernel:
     return make(target, max(1, lanes // vector_lanes(target, "float32")))
 
 
-def _product_tile(problem: Problem, images: Sequence[tuple[int, int]], block_rows: int) -> Tile:
+def _product_tile(
+    problem: Problem,
+    images: Sequence[tuple[int, int]],
+    block_rows: int,
+    legal: Callable[[Tile], bool] = lambda tile: True,
+) -> Tile:
     """Choose the tile that takes least for all blocks of all images."""
     (out,), kernel = problem.out_types, _kernel(problem)
     whole = block_rows >= images[-1][0]
@@ -117,7 +123,7 @@ def _product_tile(problem: Problem, images: Sequence[tuple[int, int]], block_row
     def cost(tile: Tile) -> float:
         return sum(count * kernel.all_cycles(tile, q, out.shape[1]) for count, q in blocks)
 
-    return choose_tile(kernel, blocks[-1][1], out.shape[1], cost=cost)
+    return choose_tile(kernel, blocks[-1][1], out.shape[1], legal=legal, cost=cost)
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,7 @@ def _by_size(problem: Problem) -> list[SizedKnobs]:
         own = blocks_of_rows([image], elements, target)
         found = []
         for size in dict.fromkeys((own, rows, 1)):
-            tile = _product_tile(problem, [image], size)
+            tile = _product_tile(problem, [image], size, serves_many_sizes)
             found.append((Tile(tile.rows, tile.vectors), most_rows if size >= rows else size))
         return found
 
