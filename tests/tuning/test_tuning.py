@@ -498,3 +498,23 @@ def test_what_was_beaten_is_not_the_best_again(task, tmp_path):
     assert found.best == better
     assert database.best(task).candidate == better
     assert TaskSearch(task, database, FakeBench(task, late)).best == better
+
+
+def test_what_has_the_loops_of_another_is_not_measured(tmp_path):
+    """Of a copy of few elements most knobs change nothing: equal code would win by its place."""
+    x = relay.var("x", shape=(1, 12, 5, 5))
+    cut = relay.strided_slice(x, begin=[0, 1, 0, 0], end=[1, 11, 5, 5])
+    module = tvm.IRModule.from_expr(relay.Function([x], cut))
+    (task,) = extract_tasks(module, "llvm -mcpu=znver4")
+    assert len(task.space) > 100
+    database, measured = Database(tmp_path / "t.sqlite"), []
+    with kernel_bench(task, LocalRunner(), tmp_path, rounds=1) as bench:
+        search = TaskSearch(task, database, bench)
+        measure = bench.measure
+        bench.measure = lambda batch, *a, **k: measured.extend(batch) or measure(batch, *a, **k)
+        made = [search.step(8) for _ in range(4)]
+        kinds = {bench.loops(c) for c in measured}
+    assert len(kinds) == len(set(measured)) < 8
+    assert 0 < sum(made) < 8
+    assert made[-1] == 0
+    assert search.default_seconds > 0

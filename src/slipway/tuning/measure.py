@@ -7,6 +7,7 @@ over the default's in the same round: it holds from batch to batch and day to da
 
 from __future__ import annotations
 
+import hashlib
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -117,6 +118,11 @@ class KernelSubject:
         loops = self.job([candidate]).lowered(candidate, "main")
         return IRModule.from_functions({"main": loops})
 
+    def loops(self, candidate: Candidate) -> str:
+        """Return what a candidate's loops are known by; SlipwayError where it is refused."""
+        loops = self.job([candidate]).lowered(candidate, "main")
+        return hashlib.sha256(str(loops).encode()).hexdigest()
+
     def inputs(self) -> list[TensorType]:
         """Return the types of the kernel's arguments."""
         params = self.task.function.params
@@ -207,6 +213,13 @@ class Bench:
         for share, error in lost:
             _add(found, self._alone(built, share.candidates or [default], error, rounds))
         return found
+
+    def loops(self, candidate: Candidate) -> str:
+        """Return what a candidate's loops are known by; "" where only its library would tell."""
+        try:
+            return self.subject.loops(candidate) if isinstance(self.subject, KernelSubject) else ""
+        except SlipwayError:
+            return ""
 
     @property
     def _default(self) -> Candidate:

@@ -32,6 +32,7 @@ FINALISTS = 2  # of a batch, that meet the best so far
 UNKNOWN = 2  # candidates of a batch, where nothing says how long they take
 DUELS = 2  # that one of them must win
 LOOKED_AT = 3  # candidates for each place in a batch, whose loops are looked at
+DRAWN = 4  # times that more is proposed for a batch, where it has loops that were tried
 SAME_ERRORS = 16  # trials in a row that end in one class of error: something is broken
 
 
@@ -137,6 +138,8 @@ class TaskSearch(Generic[TaskT]):
         self.scores: dict[Candidate, float] = {}
         self.errors: Counter[str] = Counter()
         self._in_a_row: tuple[str, int] = ("", 0)
+        self._loops: dict[str, Candidate] = {}  # the first candidate that has them
+        self._twins: set[Candidate] = set()  # those that have the loops of another
         self.first_error = ""  # of those in a row; that of the default, which all are held against
         self.fruitless = 0  # batches in a row that brought nothing
         for trial in database.trials(task, self.device):
@@ -173,9 +176,7 @@ class TaskSearch(Generic[TaskT]):
         Raises TuningError when the trials keep ending in one class of error, with the first.
         """
         again, self._unsettled = self._unsettled[:size], self._unsettled[size:]
-        return self.attempt(
-            [*again, *(self._proposals(size - len(again)) if size > len(again) else [])]
-        )
+        return self.attempt([*again, *(self._new(size - len(again)) if size > len(again) else [])])
 
     def attempt(self, batch: Sequence[Candidate]) -> int:
         """Try these candidates and return how many there were; raises as `step` does."""
@@ -195,11 +196,39 @@ class TaskSearch(Generic[TaskT]):
 
     # Proposing.
 
+    def _new(self, size: int) -> list[Candidate]:
+        """Return proposals with loops of their own.
+
+        A knob that changes nothing here makes no other candidate: it would be measured for nothing,
+        and win by where its code lies.
+        """
+        found: dict[Candidate, None] = {}
+        for number in range(DRAWN):
+            wanted = len(found) + (size << number)
+            proposed = [c for c in self._proposals(wanted) if c not in found]
+            found |= {c: None for c in proposed if not self._is_twin(c)}
+            if len(found) >= size or not proposed:
+                break
+        return list(found)[:size]
+
+    def _is_twin(self, candidate: Candidate) -> bool:
+        loops_of = getattr(self.bench, "loops", None)
+        if loops_of is None:
+            return False
+        if not self._loops:
+            default = self.task.space.default
+            assert default is not None
+            self._loops = {loops_of(c): c for c in (self.best, default)}
+        loops = loops_of(candidate)
+        if loops and self._loops.setdefault(loops, candidate) != candidate:
+            self._twins.add(candidate)
+        return candidate in self._twins
+
     def _proposals(self, size: int) -> list[Candidate]:
         if not self.scores:
             return self._first(size)
         self.model.learn(self.scores.items())
-        pool = [c for c in self._pool() if c not in self.scores]
+        pool = [c for c in self._pool() if c not in self.scores and c not in self._twins]
         ranked = self._expected(self.model.ranked(list(dict.fromkeys(pool))), size)
         wild = round(size * AT_RANDOM)
         chosen = ranked[: size - wild]
@@ -221,7 +250,7 @@ class TaskSearch(Generic[TaskT]):
         ranked = [self.model.ranked(by_strategy[name]) for name in foretold or by_strategy]
         for position in range(max(map(len, ranked), default=0)):
             chosen += [found[position] for found in ranked if position < len(found)]
-        first = list(dict.fromkeys(chosen))
+        first = [c for c in dict.fromkeys(chosen) if c not in self._twins]
         count = len(space.defaults)
         return [*first[:count], *self._expected(first[count:], size)][:size]
 
