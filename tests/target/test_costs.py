@@ -120,8 +120,10 @@ NO_FITS = {
         "LANES": "of the instruction's results",
     },
     "schedules/matmul/tiles_pairs.py": {"BYTES": "of a bfloat16"},
-    "schedules/resize/plain.py": {"READS": "of an element"},
-    "schedules/resize/nearest.py": {"_COPIES": "compile time", "_COPIED": "elements"},
+    "schedules/resize/plain.py": {"READS": "of an element", "_FEWEST": "lanes of a vector"},
+    "schedules/resize/nearest.py": {
+        "_COPIES": "compile time", "_COPIED": "elements", "_WORTH_ROWS": "rows, of one look-up",
+    },
     "schedules/resize/sampled.py": {"_MOST_TAPS": "compile time"},
     "schedules/joined_parts.py": {
         "TOGETHER": "compile time", "UNROLLED": "compile time", "SHORTEST": "elements",
@@ -129,15 +131,17 @@ NO_FITS = {
     "schedules/scatter.py": {"STEPS": "instructions", "_COPIED": "elements"},
     "schedules/short_rows.py": {
         "_MOST_NODES": "compile time", "(_ALONE, _STEP)": "instructions",
-        "_PER_CONSTANT": "instructions",
+        "_PER_CONSTANT": "instructions", "(_MOST_SPREAD, _FEWEST_SPREAD)": "elements, and lanes",
     },
     "lowering/pad_quantized.py": {"SHORTER": "steps of vectors"},
     "schedules/resize/repeated.py": {"_ROW": "vectors", "_MOST": "compile time"},
     "schedules/sort_ways.py": {
         "(_POSITION, _ELEMENT)": "instructions", "(_COMPARED, _PLACED)": "instructions",
         "(_REFUSED, _TAKEN, _LEVEL)": "instructions", "(_MOVED, _COUNTS)": "instructions",
+        "(_COUNTED, _SUMMED, _TOLD, _LOOKED)": "instructions",
         "MOST_BYTES": "workspace", "LONGEST_RANKED": "workspace",
     },
+    "schedules/top_k_limit.py": {"_SUMS": "registers, of counts"},
     "schedules/top_k_bytes.py": {"_VALUES": "of a byte"},
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",

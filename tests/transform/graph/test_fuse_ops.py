@@ -51,10 +51,10 @@ def test_a_kernel_takes_the_field_of_a_tuple_that_it_reads():
 def doubled(x):
     """An image of twice the rows, each element of it from two others."""
     rows = x.tensor_type.shape[0]
-    near = relay.take(x, relay.const(np.arange(2 * rows, dtype=np.int32) // 2), axis=0)
-    far = relay.take(x, relay.const(np.arange(1, 2 * rows + 1, dtype=np.int32) // 2), axis=0)
-    return relay.multiply(near, relay.const(np.float32(0.75))) + relay.multiply(
-        far, relay.const(np.float32(0.25))
+    first = relay.take(x, relay.const(np.arange(2 * rows, dtype=np.int32) // 2), axis=0)
+    second = relay.take(x, relay.const(np.arange(1, 2 * rows + 1, dtype=np.int32) // 2), axis=0)
+    return relay.multiply(first, relay.const(np.float32(0.75))) + relay.multiply(
+        second, relay.const(np.float32(0.25))
     )
 
 
