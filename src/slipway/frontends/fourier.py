@@ -102,7 +102,7 @@ def _in_two(x: Expr, length: int, first: int, inverse: bool, onesided: bool) -> 
 
 
 def _pairs(matrix: Any, parts: int) -> Any:
-    """Return complex (m, n) as reals (m parts, 2 n), of (real, imaginary) in neighbouring columns."""
+    """Return complex (m, n) as reals (m parts, 2 n), of adjacent (real, imaginary)."""
     rows, columns = matrix.shape
     kernel = np.zeros((rows, parts, columns, 2))
     kernel[:, 0, :, 0], kernel[:, 0, :, 1] = matrix.real, matrix.imag
