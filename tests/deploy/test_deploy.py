@@ -353,3 +353,18 @@ def test_what_values_decide_is_as_long_as_what_is_found(tmp_path):
     np.testing.assert_array_equal(found["where"], [np.arange(9)])
     assert model(np.zeros(9, np.float32))["where"].shape == (1, 0)
     assert all(o.agrees for o in model.check().outputs)
+
+
+def test_a_model_may_be_given_as_bytes(shared):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    contents = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)])
+    model = slipway.compile(contents.SerializeToString())
+    assert model(np.full((2, 3), -1, "float32")).max() == 0
+    file = shared / "models/tflite/hello_world_int8.tflite"
+    from_bytes, from_file = slipway.compile(file.read_bytes()), slipway.compile(file)
+    given = np.array([[17]], "int8")
+    assert from_bytes(given) == from_file(given)
+    with pytest.raises(ModelError):
+        slipway.compile(b"no model")

@@ -20,7 +20,7 @@ from slipway.frontends.told_shapes import told_shapes
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr, Function
 from slipway.target import Target
-from slipway.toolchain.tempdir import tempdir
+from slipway.toolchain.tempdir import TempDirectory, tempdir
 from slipway.transform.context import PassContext
 
 Relay = tuple[IRModule, dict[str, Any]]
@@ -46,8 +46,8 @@ def compile(
     Parameters
     ----------
     model
-        the path of a .onnx, .tflite or .pt2 file; an ONNX ModelProto; a PyTorch module or
-        ExportedProgram; or a relay module.
+        the path of a .onnx, .tflite or .pt2 file, or its contents as bytes; an ONNX ModelProto; a
+        PyTorch module or ExportedProgram; or a relay module.
     target
         what it is to run on: "llvm" is this machine, "raspberry-pi/4b-aarch64" a board
         (``slipway targets`` lists them).
@@ -89,12 +89,14 @@ def compile(
     dims = table_of(dims, "dims", "{'batch': (1, 8)}")
     params = table_of(params, "params", "{'weight': array}")
     constants = table_of(constants, "constants", "{'rate': 16000}")
+    folder = tempdir()
+    if isinstance(model, bytes | bytearray | memoryview):
+        model = _as_file(bytes(model), folder)
     own_name = name or _name_of(model)
     with step(f"Reading {own_name}", quiet):
         module, values = _read(model, chosen, shapes, example, constants, dims, signature)
     with step(f"Compiling for {chosen}", quiet), PassContext(opt_level=opt_level):
         library = build(module, chosen, params=_checked(module, values, params), state=state)
-    folder = tempdir()
     artifact = folder / f"{own_name}.tar"
     library.export_library(str(artifact))
     return Model(
@@ -107,6 +109,14 @@ def compile(
         folder=folder,
         quiet=quiet,
     )
+
+
+def _as_file(contents: bytes, folder: TempDirectory) -> Path:
+    """Return a file of these contents, whose ending says which format they begin in."""
+    suffix = ".pt2" if contents.startswith(b"PK") else ".onnx"
+    path = folder / f"model{'.tflite' if contents[4:8] == b'TFL3' else suffix}"
+    path.write_bytes(contents)
+    return path
 
 
 def _name_of(model: Any) -> str:
