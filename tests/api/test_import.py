@@ -84,13 +84,13 @@ tvm.build(te.create_schedule(b.op), [a, b], target="llvm")
         for name in loaded
         if name.startswith((*graphs, "slipway.codegen.c.", "importlib.metadata"))
     ]
-    # What brings a package of modules along for every kernel is seen here (227 since the analyzer
+    # What brings a package of modules along for every kernel is seen here (232 since the analyzer
     # and the emitter of parallel loops are several files, kernels may have two ways,
     # arrays in files are a package, kernels and static programs have a file more each, the
-    # compiled runtime is found in a file of its own, and buffers inside of loops are as large as
-    # their tile).
+    # compiled runtime is found in a file of its own, buffers inside of loops are as large as
+    # their tile, and the primitives of a stage are files by what they change).
     own = [name for name in loaded if name.partition(".")[0] == "slipway"]
-    assert len(own) <= 227, f"{len(own)} modules for one kernel"
+    assert len(own) <= 232, f"{len(own)} modules for one kernel"
 
 
 def test_import_takes_less_than_300_ms():
