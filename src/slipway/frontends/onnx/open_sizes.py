@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from slipway.errors import ModelError, OpenShapeError, SlipwayError, did_you_mean
-from slipway.frontends.onnx.reader import value_type
+from slipway.frontends.onnx.reader import unheld, value_type
 from slipway.frontends.report import NodeReport
 from slipway.relay.dims import ANY, Dim, is_open
 
@@ -99,7 +99,7 @@ def ranges_of(proto: Any) -> set[str]:
     nodes = [node for node in proto.graph.node if node.op_type == "Range" and node.output]
     found = {name for node in nodes for name in (node.name, node.output[0]) if name}
     tensors = [i for i in proto.graph.input if i.type.WhichOneof("value") == "tensor_type"]
-    kinds = {i.name: value_type(i.name, i.type) for i in tensors}
+    kinds = {i.name: value_type(i.name, i.type) for i in tensors if not unheld(i.name, i.type)}
     stated = {d for shape, _ in kinds.values() for d in shape if isinstance(d, str)}
     counts = {name for name, (shape, dtype) in kinds.items()
               if dtype in ("int32", "int64") and len(shape) < 2}  # fmt: skip

@@ -201,7 +201,7 @@ WHILE.work(_count("count_work", lambda attrs: (attrs.body,)))
 
 
 def _tuple(values: Any) -> Tuple:
-    if not isinstance(values, tuple | list):
+    if not isinstance(values, Tuple | tuple | list):
         raise BadArgument("others", f"is {values!r}; write a list of tensors")
     return Tuple(tuple(as_expr(v) for v in values))
 

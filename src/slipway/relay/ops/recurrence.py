@@ -198,7 +198,7 @@ def scan(
 
 
 def _tuple(argument: str, values: Any) -> Tuple:
-    if not isinstance(values, tuple | list):
+    if not isinstance(values, Tuple | tuple | list):
         raise BadArgument(argument, f"is {values!r}; write a list of tensors")
     return Tuple(tuple(as_expr(v) for v in values))
 

@@ -53,6 +53,7 @@ def _dense(sparse_mat: Any, columns: int) -> Array:
 def sparse_dense(dense_mat: ExprLike, sparse_mat: Any, sparse_lhs: bool = False) -> Any:
     """Return dense_mat @ sparse_mat.T; with `sparse_lhs`, sparse_mat @ dense_mat.T."""
     x, own = typed(dense_mat)
+    _parts(sparse_mat)  # what is wrong with it is said first
     need_rank("dense_mat", own, 2)
     matrix = const(_dense(sparse_mat, own.shape[1]))
     return call("nn.dense", matrix, x) if sparse_lhs else call("nn.dense", x, matrix)

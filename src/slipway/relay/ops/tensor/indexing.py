@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 def _listed(argument: str, values: Any) -> Sequence[Any]:
-    if not isinstance(values, tuple | list):
+    if not isinstance(values, Tuple | tuple | list):
         raise BadArgument(argument, f"is {values!r}; write a list of tensors")
-    return values
+    return values.fields if isinstance(values, Tuple) else values
 
 
 def meshgrid(data: Sequence[Any], indexing: str = "ij") -> TupleWrapper:
