@@ -40,4 +40,4 @@ _HOMES = by_module(
 LATE = {"Broadcasting": ("slipway.topi.elementwise",)}  # what `a + b` of whole tensors is
 _HOMES["Range"] = "slipway.arith.script_range:ScriptRange"
 __all__ = list(_HOMES)  # what `from slipway.te import *` brings
-__getattr__, __dir__ = offer(__name__, _HOMES, explain=True)
+__getattr__, __dir__ = offer(__name__, _HOMES)
