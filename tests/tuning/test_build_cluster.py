@@ -67,7 +67,7 @@ def scheduler():
 
 @pytest.fixture(scope="module")
 def task():
-    x, w = relay.var("x", shape=(3, 40)), relay.var("w", shape=(24, 40))
+    x, w = relay.var("x", shape=(64, 96)), relay.var("w", shape=(80, 96))
     module = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w)))
     return next(t for t in extract_tasks(module, "llvm") if "dense" in t.op)
 
