@@ -281,9 +281,10 @@ def _of_gpt_neo(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     for entry in [] if kinds else _list(given, "attention_types", where):
         if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], list)):
             raise ModelError(f"{where}: attention_types has {_shown(entry)}, no [kinds, count]")
-        kinds = kinds + entry[0] * _count({"attention_types": entry[1]}, "attention_types", where)
-        if len(kinds) > MOST_LAYERS:
+        count = _count({"attention_types": entry[1]}, "attention_types", where)
+        if len(kinds) + len(entry[0]) * count > MOST_LAYERS:  # before a list is made of them
             raise ModelError(f"{where}: attention_types are more than {MOST_LAYERS:,} layers")
+        kinds = kinds + entry[0] * count
     wrong = next((kind for kind in kinds if kind not in ("global", "local")), None)
     if wrong is not None:
         raise ModelError(f"{where}: a layer is {_shown(wrong)}, neither global nor local")
