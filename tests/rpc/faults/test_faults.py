@@ -46,7 +46,6 @@ from tests.rpc.faults.relay import Relay
 from slipway import rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import client as rpc_client
-from slipway.rpc import tracker_client
 
 BULK, MOMENTS, Work = work.BULK, work.MOMENTS, work.Work
 is_alive, wait_for = work.is_alive, work.wait_for
@@ -77,8 +76,8 @@ class Lab:
         with self.ask() as tracker:
             return [device["state"] for device in tracker.summary()["farm"]["devices"]]
 
-    def ask(self):
-        return rpc.connect_tracker("127.0.0.1", self.tracker.port)
+    def ask(self, **options):
+        return rpc.connect_tracker("127.0.0.1", self.tracker.port, **options)
 
     def wait_until_free(self):
         def is_free():
@@ -250,20 +249,18 @@ def test_hung_tracker_or_device_server_disturbs_no_session(lab, moment, who):
     lab.check_next_session()
 
 
-def test_hung_tracker(lab, monkeypatch):
-    monkeypatch.setattr(tracker_client, "CONNECT_TIMEOUT_S", 1.0)
+def test_hung_tracker(lab):
     pid = lab.tracker._process.pid
-    tracker = lab.ask()
+    tracker = lab.ask(timeout=1.0)
     os.kill(pid, signal.SIGSTOP)
     try:
         with pytest.raises(RPCTimeoutError, match="did not answer within"):
             tracker.request("board", timeout=0.2)
         with pytest.raises(RPCTimeoutError):
-            lab.ask()
+            lab.ask(timeout=1.0)
     finally:
         os.kill(pid, signal.SIGCONT)
         tracker.close()
-    monkeypatch.undo()
     lab.check_next_session()
 
 
