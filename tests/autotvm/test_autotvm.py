@@ -85,7 +85,7 @@ def test_a_template_alone_uses_the_first_configuration(caplog):
 
 
 def test_kernels_of_a_model_are_tuned_and_the_log_is_used(tmp_path):
-    x, w = relay.var("x", shape=(3, 40)), relay.var("w", shape=(24, 40))
+    x, w = relay.var("x", shape=(64, 96)), relay.var("w", shape=(80, 96))
     mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.dense(x, w))))
     dense = relay.op.get("nn.dense")
     assert not autotvm.task.extract_from_program(mod["main"], target="llvm", ops=["nn.conv2d"])
