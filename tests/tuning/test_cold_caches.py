@@ -41,9 +41,9 @@ def default_seconds(task, runner, folder):
 def test_weights_that_lie_in_no_cache_take_longer(tmp_path):
     task = product()
     warm, cold = LocalRunner(), LocalRunner(is_cold=True)
-    # The shortest of three in turns: what else runs on the machine makes any of them longer.
-    turns = [[default_seconds(task, r, tmp_path) for r in (cold, warm)] for _ in range(3)]
-    of_cold, of_warm = (min(seconds) for seconds in zip(*turns, strict=True))
+    # The shortest of three rounds: what else runs on the machine makes any of them longer.
+    rounds = [[default_seconds(task, r, tmp_path) for r in (cold, warm)] for _ in range(3)]
+    of_cold, of_warm = (min(seconds) for seconds in zip(*rounds, strict=True))
     assert of_cold > 1.2 * of_warm
     # What was measured so is no trial of the other.
     database = Database(tmp_path / "t.sqlite")

@@ -203,7 +203,8 @@ WHILE.work(_count("count_work", lambda attrs: (attrs.body,)))
 def _tuple(values: Any) -> Tuple:
     if not isinstance(values, Tuple | tuple | list):
         raise BadArgument("others", f"is {values!r}; write a list of tensors")
-    return Tuple(tuple(as_expr(v) for v in values))
+    fields = values.fields if isinstance(values, Tuple) else values
+    return Tuple(tuple(as_expr(v) for v in fields))
 
 
 def _wrapped(call: Call) -> TupleWrapper:

@@ -200,7 +200,8 @@ def scan(
 def _tuple(argument: str, values: Any) -> Tuple:
     if not isinstance(values, Tuple | tuple | list):
         raise BadArgument(argument, f"is {values!r}; write a list of tensors")
-    return Tuple(tuple(as_expr(v) for v in values))
+    fields = values.fields if isinstance(values, Tuple) else values
+    return Tuple(tuple(as_expr(v) for v in fields))
 
 
 def _sample_body() -> Function:
