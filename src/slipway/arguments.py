@@ -17,7 +17,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -66,9 +66,9 @@ def table_of(given: object, what: str, example: str) -> Mapping[str, Any]:
 
 def items_of(given: object, what: str, example: str) -> list[Any]:
     """Return the items of a list or another collection; a text's are none."""
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+    if not _is_list(given):
         raise ArgumentTypeError(f"{what} is {_short(given)}; write a list, {example}")
-    return list(given)
+    return list(cast("Iterable[Any]", given))
 
 
 def function_of(given: object, what: str, example: str) -> Callable[..., Any]:
@@ -234,8 +234,8 @@ def is_whole(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Return whether `value` is a number and no NaN or infinity."""
-    return isinstance(value, int | float | np.number) and math.isfinite(value)
+    """Return whether `value` is a number; infinity is one, which a limit may be."""
+    return isinstance(value, int | float | np.number)
 
 
 def are(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:

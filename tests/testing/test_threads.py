@@ -78,7 +78,7 @@ def test_arguments_that_are_images(image):
     there = {name: "global.texture" if name == image else "global" for name in "ac"}
 
     @T.prim_func
-    def turned(p: T.handle, q: T.handle):
+    def reverse(p: T.handle, q: T.handle):
         a = T.match_buffer(p, (5, 7, 4), "float32", scope=there["a"])
         c = T.match_buffer(q, (5, 7, 4), "float32", scope=there["c"])
         for b in T.thread_binding(5, thread="blockIdx.x"):
@@ -87,7 +87,7 @@ def test_arguments_that_are_images(image):
                     c[b, t, lane] = a[b, 6 - t, lane] * T.float32(2)
 
     given, found = floats(5, 7, 4), zeros(5, 7, 4)
-    tvm.testing.run_threads(turned, None, [given, found], "opencl")
+    tvm.testing.run_threads(reverse, None, [given, found], "opencl")
     np.testing.assert_array_equal(found, given[:, ::-1] * 2)
 
 
@@ -146,12 +146,12 @@ def test_two_kernels_hand_memory_to_each_other_and_extents_are_the_callers():
     n = te.var("n")
     a = te.placeholder((n,), name="a")
     doubled = te.compute((n,), lambda i: a[i] * 2.0, name="doubled")
-    turned = te.compute((n,), lambda i: doubled[n - 1 - i], name="turned")
-    s = te.create_schedule(turned.op)
-    for stage in (doubled, turned):
+    reverse = te.compute((n,), lambda i: doubled[n - 1 - i], name="reverse")
+    s = te.create_schedule(reverse.op)
+    for stage in (doubled, reverse):
         bound(s, stage, s[stage].split(stage.op.axis[0], factor=8), ["blockIdx.x", "threadIdx.x"])
     given, out = floats(21), zeros(21)
-    tvm.testing.run_threads(s, [a, turned], [given, out], CUDA)
+    tvm.testing.run_threads(s, [a, reverse], [given, out], CUDA)
     np.testing.assert_array_equal(out, 2 * given[::-1])
 
 

@@ -145,17 +145,15 @@ def _is_utf8(name: str) -> bool:
 
 
 def _of_tflite(path: Path, constants: Mapping[str, Any], signature: str | None) -> Reference:
+    in_source = path.suffix.lower() in C_SUFFIXES
+    held = {"model_content": file_bytes(path)} if in_source else {"model_path": str(path)}
     try:
-        from ai_edge_litert.interpreter import Interpreter
+        interpreter = _interpreter(held)
     except ModuleNotFoundError:
         raise ExecutionError(
             "checking a TFLite model needs LiteRT: pip install ai-edge-litert; or give another "
             "reference, a function of the inputs for example"
         ) from None
-    in_source = path.suffix.lower() in C_SUFFIXES
-    held = {"model_content": file_bytes(path)} if in_source else {"model_path": str(path)}
-    try:
-        interpreter = Interpreter(**held, experimental_op_resolver_type=_kernels_of(held))
     except ValueError as error:
         raise ExecutionError(
             f"LiteRT does not read {path.name}: {str(error).splitlines()[0][:200]}. Give another "
@@ -192,8 +190,8 @@ def _of_tflite(path: Path, constants: Mapping[str, Any], signature: str | None) 
     return "LiteRT", run
 
 
-def _kernels_of(held: Mapping[str, Any]) -> Any:
-    """Return which kernels of LiteRT's compute a file: those whose rounding is documented.
+def _interpreter(held: Mapping[str, Any]) -> Any:
+    """Return LiteRT's interpreter of a file, by the kernels whose rounding is documented.
 
     XNNPACK, which it takes by itself, is one step away in some outputs of quantised files; for
     those it has reference kernels, which are slow and exact.
@@ -201,9 +199,11 @@ def _kernels_of(held: Mapping[str, Any]) -> Any:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    tensors = Interpreter(**held, experimental_op_resolver_type=plain).get_tensor_details()
-    is_quantised = any(len(t["quantization_parameters"]["scales"]) for t in tensors)
-    return OpResolverType.BUILTIN_REF if is_quantised else plain
+    made = Interpreter(**held, experimental_op_resolver_type=plain)
+    scales = (t["quantization_parameters"]["scales"] for t in made.get_tensor_details())
+    if not any(map(len, scales)):
+        return made
+    return Interpreter(**held, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
 
 
 def _of_torch(module: Any) -> Reference:

@@ -491,6 +491,8 @@ def scaled(extent: Extent, factor: float) -> Any:
 
     Raises TypeInferenceError for another factor.
     """
+    if not math.isfinite(factor):
+        raise TypeInferenceError(f"it scales the size {extent} by {factor}; give a number")
     if not isinstance(extent, SymbolDim):
         product = extent * factor
         nearest = round(product)

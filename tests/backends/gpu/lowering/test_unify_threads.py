@@ -12,7 +12,7 @@ from slipway.script import tir as T
 
 
 @T.prim_func
-def turned(p: T.handle, q: T.handle, r: T.handle):
+def reverse(p: T.handle, q: T.handle, r: T.handle):
     a = T.match_buffer(p, (6, 32), "float32")
     b = T.match_buffer(q, (6, 32), "float32")
     c = T.match_buffer(r, (6, 32), "float32")
@@ -46,7 +46,7 @@ def parts_of(module):
     return [n.thread.thread_tag for n in loops], len(barriers)
 
 
-@pytest.mark.parametrize(("function", "barriers"), [(turned, 1), (rows, 0)])
+@pytest.mark.parametrize(("function", "barriers"), [(reverse, 1), (rows, 0)])
 def test_loops_over_an_axis_become_one(function, barriers):
     """Without a barrier only where each thread reads what it has written itself."""
     module = tvm.tir.transform.UnifyThreadBinding()(tvm.IRModule.from_expr(function))
@@ -56,7 +56,7 @@ def test_loops_over_an_axis_become_one(function, barriers):
         b, c = np.zeros_like(a), np.zeros_like(a)
         tvm.testing.run_threads(module, None, [a, b, c], target)
         np.testing.assert_array_equal(b, a * 2)
-        wanted = b[:, ::-1] if function is turned else b
+        wanted = b[:, ::-1] if function is reverse else b
         np.testing.assert_array_equal(c, wanted + np.float32(1))
 
 

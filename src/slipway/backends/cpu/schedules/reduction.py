@@ -2,7 +2,7 @@
 
 Where the data lies along a kept axis, vectors of that axis are the innermost loop, with the
 reduction around it; positions are found for several of them at once, as each waits for itself.
-Where it lies along the reduction, a row is reduced lane by lane, and the lanes in the end::
+Where it lies along the reduction, a row is reduced in vectors, and their lanes at the end::
 
     row of n  ->  4 vectors of partial results  ->  1 vector  ->  4 lanes  ->  the result
 
