@@ -74,6 +74,7 @@ OPT_LEVELS = {
     "SimplifyInference": 0,
     "FreeReshapes": 2,
     "SinkReshape": 2,
+    "PlainLayouts": 0,
     "SplitJoins": 0,
     "SubpixelConv": 0,
     "TanhOfSoftplus": 2,
