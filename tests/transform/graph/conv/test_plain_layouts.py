@@ -93,4 +93,6 @@ def test_pools_over_axes_in_any_order(layout):
     for pool in (relay.nn.max_pool2d, relay.nn.avg_pool2d):
         found = run(pool(x, (2, 3), (2, 2), layout=layout), given)
         wanted = run(pool(plain, (2, 3), (2, 2)), DATA)
-        np.testing.assert_allclose(transform_array(found, layout, "NCHW"), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            transform_array(found, layout, "NCHW"), wanted, rtol=1e-5, atol=1e-6
+        )

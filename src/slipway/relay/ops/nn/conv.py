@@ -139,7 +139,8 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
     pads = dict.fromkeys("NC", (0, 0))
     pads.update({s: (attrs.padding[a], attrs.padding[a + count]) for a, s in enumerate(spatial)})
     letters = [axis.letter for axis in parse_layout(attrs.data_layout).axes]
-    padded = pad_stage(data, *([pads[letter][end] for letter in letters] for end in (0, 1)), 0)
+    before, after = ([pads[letter][end] for letter in letters] for end in (0, 1))
+    padded = pad_stage(data, before, after, 0)
     shape = tuple(size_of(d) for d in weight.shape)
     out_channels, per_group, *kernel = pick(shape, attrs.kernel_layout, "OI" + spatial)
     depthwise = per_group == 1 and attrs.groups > 1
