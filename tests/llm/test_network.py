@@ -7,12 +7,13 @@ import pytest
 from decoder import logits, named, random_weights
 
 from slipway.errors import ModelError
-from slipway.llm.config import Rope, from_transformers
+from slipway.llm.config import Rope
 from slipway.llm.families import FAMILIES as KNOWN
 from slipway.llm.family_defaults import usual_sizes
 from slipway.llm.model import LanguageModel, Source, compile_model
 from slipway.llm.network import rope_tables
 from slipway.llm.positions import yarn_divisors
+from slipway.llm.transformers_config import from_transformers
 from slipway.llm.weights import Weights
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
@@ -409,8 +410,8 @@ def test_a_weight_of_another_shape_is_named():
 
 
 @pytest.mark.parametrize(("given", "what"), [
-    ({"model_type": "mixtral", "num_local_experts": 8}, "a mixture of experts (num_local_experts"),
-    ({"model_type": "olmoe", "num_experts": 64}, "a mixture of experts (num_experts is 64)"),
+    ({"model_type": "gpt_oss", "num_local_experts": 8}, "a mixture of experts (num_local_experts"),
+    ({"model_type": "afmoe", "num_experts": 64}, "a mixture of experts (num_experts is 64)"),
     ({"model_type": "bloom"}, "ALiBi's positions"),
     ({"model_type": "mpt", "attn_config": {"alibi": True}}, "ALiBi's positions"),
     ({"model_type": "falcon_h1", "mamba_d_ssm": 1024}, "state spaces"),
@@ -422,8 +423,7 @@ def test_a_weight_of_another_shape_is_named():
      "layers of the kind 'linear_attention'"),
     ({"model_type": "granitemoehybrid", "layers_block_type": ["mamba", "attention"],
       "num_local_experts": 0}, "layers of the kind 'mamba'"),
-    ({"model_type": "granitemoehybrid", "layer_types": ["attention"] * 2},
-     "num_local_experts is 8"),
+    ({"model_type": "jamba", "num_experts": 16}, "num_experts is 16"),
     ({"model_type": "granitemoehybrid", "num_local_experts": 0}, "layer_types is missing"),
     ({"model_type": "llama", "layer_types": ["full_attention", "chunked_attention"]},
      "a layer is 'chunked_attention'"),

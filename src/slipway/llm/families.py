@@ -16,6 +16,14 @@ _OF_GPT2 = (
     (".self_attn.qkv_proj.", ".attn.c_attn."), (".self_attn.o_proj.", ".attn.c_proj."),
     (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."),
 )  # fmt: skip
+_OF_GRANITE = (  # its experts' matrices, as one weight each, and those of the one for all
+    (".mlp.experts.gate_up_proj", ".block_sparse_moe.input_linear.weight"),
+    (".mlp.experts.down_proj", ".block_sparse_moe.output_linear.weight"),
+    (".mlp.gate.", ".block_sparse_moe.router.layer."), (".mlp.gate.", ".block_sparse_moe.router."),
+    (".mlp.", ".block_sparse_moe."),
+    (".mlp.shared_experts.gate_up_proj.", ".shared_mlp.input_linear."),
+    (".mlp.shared_experts.down_proj.", ".shared_mlp.output_linear."),
+)  # fmt: skip
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
     "mistral": {},
@@ -89,6 +97,21 @@ FAMILIES: dict[str, dict[str, Any]] = {
                           (".post_attention_layernorm.", ".feedforward_layernorm."))},
     "granitemoehybrid": {"names": ((".mlp.gate_up_proj.", ".shared_mlp.input_linear."),
                                    (".mlp.down_proj.", ".shared_mlp.output_linear."))},
+    "mixtral": {"names": ((".mlp.", ".block_sparse_moe."), (".gate_proj.", ".w1."),
+                          (".up_proj.", ".w3."), (".down_proj.", ".w2."))},
+    "qwen2_moe": {"names": ((".shared_experts.", ".shared_expert."),)},
+    "qwen3_moe": {},
+    "olmoe": {"joint_norms": True},
+    "flex_olmo": {"norms_after": True, "joint_norms": True},
+    "granitemoe": {"names": _OF_GRANITE},
+    "granitemoeshared": {"names": _OF_GRANITE},
+    "ernie4_5_moe": {"names": ((".gate.e_score", ".gate.moe_statics.e_score"),
+                               (".mlp.gate.e_score", ".mlp.moe_statics.e_score"))},
+    "hunyuan_v1_moe": {"norms_behind_rope": True,
+                       "names": ((".q_norm.", ".query_layernorm."), (".k_norm.", ".key_layernorm."),
+                                 (".shared_experts.", ".shared_mlp."), (".gate.", ".gate.wg."))},
+    "dots1": {},
+    "glm4_moe": {},
     "ministral3": {},
     "jais2": {"centred": True, "gated": False},
     "vaultgemma": {"norm_offset": 1.0,
@@ -98,13 +121,23 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
 }  # fmt: skip
 # Pairs are neighbours.
-INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium", "gptj")
-ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
+INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium", "gptj", "ernie4_5_moe")
+ROTATED_PARTS = {
+    "stablelm": 0.25,
+    "phi": 0.5,
+    "nemotron": 0.5,
+    "glm": 0.5,
+    "glm4": 0.5,
+    "glm4_moe": 0.5,
+}
 SLIDES = (  # the other families' networks do not look at a sliding_window
     "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",
     "gemma3_text", "olmo3", "cohere2", "exaone4", "cwm", "ministral3", "vaultgemma", "gpt_neo",
+    "mixtral", "qwen2_moe", "qwen3_moe", "dots1",
 )  # fmt: skip
+WHEN_SAID = ("qwen2", "qwen3", "smollm3", "qwen2_moe", "qwen3_moe")  # by use_sliding_window
 NO_ROPE = ("gpt2", "gpt_bigcode", "gpt_neo", "opt")
+OWN_NORMS = ("stablelm", "cohere", "cohere2")  # the families whose files have that option
 OF_HEADS = {  # option of a file that norms have weights for each head -> the norms' names in it
     "qk_layernorm": ("q_layernorm.norms", "k_layernorm.norms"),
     "use_qk_norm": ("q_norm", "k_norm"),
