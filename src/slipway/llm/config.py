@@ -96,6 +96,9 @@ class ModelConfig:
     gated: bool = True  # the feed-forward has a gate, or is two products
     # Rows of a joint matrix: queries, key and value of a head of keys, then those of the next.
     heads_apart: bool = False
+    # A joint matrix lies in so many parts, each with rows of queries, values and keys.
+    joint_parts: int = 0
+    slopes: tuple[float, ...] = ()  # of heads: a score is less by that for each position before
     transposed: bool = False  # the layers' matrices lie with the data's columns first
     learned_positions: bool = False  # a table is added to the embedding
     joint_norms: bool = False  # query and key are normalised over all heads together

@@ -51,6 +51,13 @@ _SIZES: dict[str, tuple[Any, ...]] = {
     "gptj": (50400, None, None, None, None, None, None, 50256, 50256),
     "gpt_neo": (50257, 2048, None, None, None, None, 2048, 50256, 50256),
     "falcon": (65024, 4544, None, 32, 71, None, 2048, 11, 11),
+    "bloom": (250880, 64, None, 2, 8, None, 2048, 1, 2),
+    "mpt": (50368, 2048, None, 24, 16, None, 2048, None, None),
+    "persimmon": (262144, 4096, 16384, 36, 64, None, 16384, 1, 2),
+    "codegen": (50400, None, None, None, None, None, None, 1, 50256),
+    "internlm2": (103168, 4096, 11008, 32, 32, None, 2048, 1, 2),
+    "exaone": (102400, 2048, None, 32, 32, None, 2048, 0, 2),
+    "hyperclovax": (32000, 4096, 11008, 32, 32, None, 2048, 1, 2),
     "cwm": (128256, 6144, 21504, 64, 48, 8, 131072, 128000, [128001, 128008, 128009]),
     "apertus": (131072, 4096, 14336, 32, 32, None, 65536, 1, 2),
     "granitemoehybrid": (32000, 4096, 11008, 32, 32, None, 2048, 1, 2),
@@ -73,6 +80,7 @@ _GPT2_SIZES = {"n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024}
 _OWN_SIZES: dict[str, Values] = {
     "opt": {"ffn_dim": 3072}, "gpt2": _GPT2_SIZES, "gpt_bigcode": _GPT2_SIZES,
     "gptj": {"n_embd": 4096, "n_head": 16, "n_layer": 28, "n_positions": 2048, "rotary_dim": 64},
+    "codegen": {"n_embd": 4096, "n_head": 16, "n_layer": 28, "n_positions": 2048, "rotary_dim": 64},
     "gpt_neo": {"num_heads": 16, "num_layers": 24, "attention_types": [[["global", "local"], 12]]},
 }  # fmt: skip
 
@@ -109,6 +117,12 @@ _CHOICES: dict[str, Values] = {
     "gpt_neo": {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "window_size": 256,
                 **_TIED},
     "falcon": {"layer_norm_epsilon": 1e-5, "activation": "gelu", **_TIED},
+    "bloom": {"layer_norm_epsilon": 1e-5, **_TIED},
+    "mpt": {"layer_norm_epsilon": 1e-5, **_TIED},
+    "persimmon": {"layer_norm_eps": 1e-5, "hidden_act": "relu2"},
+    "codegen": {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"},
+    "internlm2": {"rms_norm_eps": 1e-6},
+    "exaone": {"layer_norm_epsilon": 1e-5},
     "cwm": {"head_dim": 128, "rms_norm_eps": 1e-5, "sliding_window": 8192, "rope_parameters": {
         "rope_type": "llama3", "rope_theta": 1_000_000.0, "factor": 16.0, "low_freq_factor": 1.0,
         "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}},

@@ -38,7 +38,7 @@ def layers_of(
         rotates = [int((i + 1) % every != 0) for i in range(count)]
     if window and family in ("cohere2", "exaone4"):  # layers that see all have no positions
         rotates = [int(kind == SLIDING) for kind in kinds]
-    rotates = rotates or [int(family not in NO_ROPE)] * count
+    rotates = rotates or [int(family not in NO_ROPE and not given.get("alibi"))] * count
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made: list[LayerConfig] = []

@@ -86,6 +86,8 @@ class _Decoder(MixtureLayers):
         tokens = relay.var("tokens", shape=(self.count,), dtype="int32")
         embedding = self.matrix("model.embed_tokens.weight", config.vocabulary, config.hidden)
         x = self.embedded(embedding, tokens)
+        if "model.embed_norm.weight" in self.weights:
+            x = self.norm(x, "model.embed_norm", config.hidden)
         if config.learned_positions:
             x = relay.add(x, self.learned_positions())
         caches: list[Var] = []
@@ -257,10 +259,13 @@ class _Decoder(MixtureLayers):
         scale = config.attention_scale
         if layer.score_scale != 1:
             scale = layer.score_scale * (size**-0.5 if scale is None else scale)
-        mixed = relay.nn.cached_attention(
-            query, key, value, keys, values, self.position,
-            scale, layer.window, config.attention_softcap,
-        )  # fmt: skip
+        given = (query, key, value, keys, values, self.position)
+        how = (scale, layer.window, config.attention_softcap)
+        if config.slopes:
+            slopes = relay.const(np.array(config.slopes, np.float32))
+            mixed = relay.nn.sloped_cached_attention(*given, slopes, *how)
+        else:
+            mixed = relay.nn.cached_attention(*given, *how)
         mixed = relay.reshape(mixed, (self.count, count * size))
         out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)
         return self.product(mixed, out, f"{prefix}o_proj.bias")
@@ -268,6 +273,12 @@ class _Decoder(MixtureLayers):
     def of_heads(self, whole: Expr, rows: list[int]) -> list[Any]:
         """Return query, key and value of one product."""
         config = self.config
+        if config.joint_parts:
+            parts = config.joint_parts
+            apart = relay.reshape(whole, (self.count, parts, 3, rows[0] // parts))
+            made = relay.split(apart, 3, axis=2)
+            query, value, key = (relay.reshape(m, (self.count, rows[0])) for m in made)
+            return [query, key, value]
         if not config.heads_apart:
             return _split(whole, rows)
         group = config.heads // config.kv_heads

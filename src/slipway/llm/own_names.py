@@ -7,7 +7,7 @@ from typing import Any
 
 from slipway.errors import ModelError
 from slipway.llm.config import FULL, MOST_LAYERS, SLIDING
-from slipway.llm.families import FALCON, GPT2, GPT_NEO, OPT
+from slipway.llm.families import BLOOM, EXAONE, FALCON, GPT2, GPT_NEO, MPT, OPT
 from slipway.llm.missing import kinds_of_layers, missing_features
 from slipway.llm.values import count_of, list_of, shown
 
@@ -32,12 +32,21 @@ def in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping
         return _of_granite_hybrid(given, where)
     if family == "gpt_neo":
         return _of_gpt_neo(given, where)
-    if family in ("gpt2", "gpt_bigcode", "gptj"):
+    if family == "bloom":
+        return _of_bloom(given, where)
+    if family == "mpt":
+        return _of_mpt(given, where)
+    if family in ("persimmon", "codegen"):  # each head has its own keys
+        given = {**given, "num_key_value_heads": None}
+    if family == "exaone":
+        own = {name: given.get(theirs) for name, theirs in EXAONE.items()}
+        return {**given, **{name: value for name, value in own.items() if value is not None}}
+    if family in ("gpt2", "gpt_bigcode", "gptj", "codegen"):
         own = {name: given.get(theirs) for name, theirs in GPT2.items()}
         own["intermediate_size"] = own["intermediate_size"] or 4 * count_of(given, "n_embd", where)
         shared = family == "gpt_bigcode" and given.get("multi_query", True)
         given = {**given, **own, "num_key_value_heads": 1 if shared else None}
-    if family == "gptj" and given.get("rotary_dim") is not None:
+    if family in ("gptj", "codegen") and given.get("rotary_dim") is not None:
         size = count_of(given, "n_embd", where) // count_of(given, "n_head", where)
         part = count_of(given, "rotary_dim", where) / max(size, 1)
         given = {**given, "partial_rotary_factor": part}
@@ -45,12 +54,41 @@ def in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping
 
 
 def _of_falcon(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    if given.get("alibi"):
-        raise ModelError(f"{where}: alibi is set, and slipway.llm does not know ALiBi's positions")
     own = {name: given.get(theirs) for name, theirs in FALCON.items()}
     own["intermediate_size"] = own["intermediate_size"] or 4 * count_of(given, "hidden_size", where)
     one = given.get("multi_query", True) and not given.get("new_decoder_architecture")
     return {**given, **own, "num_key_value_heads": 1 if one else given.get("num_kv_heads")}
+
+
+def _renamed(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a description with the family's own keys under the usual ones too."""
+    own = {name: given[theirs] for name, theirs in names.items() if given.get(theirs) is not None}
+    return {**given, **own}
+
+
+def _of_bloom(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    own = _renamed(given, BLOOM)
+    own["intermediate_size"] = 4 * count_of(own, "hidden_size", where)
+    return {**own, "hidden_act": "gelu_pytorch_tanh", "num_key_value_heads": None, "alibi": True}
+
+
+def _of_mpt(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    own = _renamed(given, MPT)
+    attention = given.get("attn_config") or {}
+    if not isinstance(attention, Mapping):
+        raise ModelError(f"{where}: attn_config is {shown(attention)}, and must be an object")
+    if attention.get("alibi", True) is False or attention.get("prefix_lm"):
+        raise ModelError(
+            f"{where}: attn_config says positions that are not ALiBi's, or a prefix whose tokens "
+            "see each other; neither is known"
+        )
+    wide = count_of(given, "expansion_ratio", where, 4) * count_of(own, "hidden_size", where)
+    return {
+        **own, "intermediate_size": wide, "hidden_act": "gelu", "num_key_value_heads": None,
+        "alibi": True, "clip_qkv": attention.get("clip_qkv"),
+        "softmax_scale": attention.get("softmax_scale"),
+        "alibi_bias_max": attention.get("alibi_bias_max"),
+    }  # fmt: skip
 
 
 def _of_granite_hybrid(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:

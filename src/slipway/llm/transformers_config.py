@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from slipway.errors import ModelError, did_you_mean
 from slipway.llm.config import MOST_LAYERS, ModelConfig, checked
 from slipway.llm.experts import experts_of, sparse_layers
@@ -14,11 +16,13 @@ from slipway.llm.family_defaults import usual_choices, usual_sizes
 from slipway.llm.layers import layers_of
 from slipway.llm.missing import missing_features
 from slipway.llm.own_names import in_usual_names
+from slipway.llm.positions import alibi_slopes
 from slipway.llm.values import count_of, need, number_of, positive, token_of, tokens_of
 
 _EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon", "norm_eps")
 _REFUSED = {  # what the network does not compute
     "use_bidirectional_attention": "attention to tokens that follow",
+    "apply_residual_connection_post_layernorm": "sums with what norms made (of BLOOM)",
     "_remove_final_layer_norm": "a network without its last norm",
 }  # fmt: skip
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
@@ -102,7 +106,17 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
 def _choices(given: Mapping[str, Any], family: str, where: str) -> dict[str, Any]:
     """Return what a family's network does differently, by what its file says."""
     choices: dict[str, Any] = {**FAMILIES[family], **_scales(given, family, where)}
-    if family in ("olmo", "olmoe"):
+    if family in ("bloom", "mpt", "falcon") and given.get("alibi"):
+        heads = count_of(given, "num_attention_heads", where)
+        size = count_of(given, "hidden_size", where) // heads
+        choices["slopes"] = _slopes(given, family, heads, size, where)
+    if family == "mpt" and given.get("softmax_scale") is not None:
+        choices["attention_scale"] = number_of(given, "softmax_scale", where, 1.0)
+    if family == "hyperclovax":
+        choices["sandwich"] = bool(given.get("use_post_norm"))
+        if not choices["sandwich"]:
+            choices["names"] = ()
+    if family in ("olmo", "olmoe", "mpt"):
         choices["clip"] = number_of(given, "clip_qkv", where, 0.0)
     if family == "opt":
         choices["plain_norms"] = given.get("layer_norm_elementwise_affine") is False
@@ -120,6 +134,21 @@ def _choices(given: Mapping[str, Any], family: str, where: str) -> dict[str, Any
     if family in ("stablelm", "gpt_neox"):
         choices["parallel"] = bool(given.get("use_parallel_residual", family == "gpt_neox"))
     return choices
+
+
+def _slopes(
+    given: Mapping[str, Any], family: str, heads: int, size: int, where: str
+) -> tuple[float, ...]:
+    """Return ALiBi's slopes as a family computes them."""
+    if family == "mpt":
+        return alibi_slopes(heads, positive(given, "alibi_bias_max", where, 8.0), ceiling=True)
+    slopes = alibi_slopes(heads)
+    if family == "bloom":
+        return slopes
+    # Falcon's are bfloat16, and scaled as scores are.
+    short = np.array(slopes, np.float32).view(np.uint32)
+    short = (short + 0x7FFF + (short >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return tuple(float(slope) * size**-0.5 for slope in short.view(np.float32))
 
 
 def _activation(given: Mapping[str, Any], family: str, where: str) -> str:
@@ -148,11 +177,16 @@ def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, floa
         return {"embedding_scale": float(given["hidden_size"]) ** 0.5}
     if family.startswith("cohere"):
         return {"logit_scale": number_of(given, "logit_scale", where, 0.0625)}
-    if not family.startswith("granite"):
+    if not family.startswith(("granite", "hyperclovax")):
         return {}
-    return {
+    made = {
         "embedding_scale": number_of(given, "embedding_multiplier", where, 1.0),
-        "attention_scale": number_of(given, "attention_multiplier", where, 1.0),
         "residual_scale": number_of(given, "residual_multiplier", where, 1.0),
-        "logit_scale": 1.0 / positive(given, "logits_scaling", where, 1.0),
     }
+    logits = positive(given, "logits_scaling", where, 1.0)
+    if family == "hyperclovax":  # whose heads say what scores are scaled by, if the file does not
+        if given.get("attention_multiplier") is not None:
+            made["attention_scale"] = number_of(given, "attention_multiplier", where, 1.0)
+        return {**made, "logit_scale": logits}
+    attention = number_of(given, "attention_multiplier", where, 1.0)
+    return {**made, "attention_scale": attention, "logit_scale": 1.0 / logits}

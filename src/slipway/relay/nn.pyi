@@ -14,6 +14,7 @@ from slipway.relay.ops.nn.bits import bitserial_dense as bitserial_dense
 from slipway.relay.ops.nn.block_dense import block_dense as block_dense
 from slipway.relay.ops.nn.block_dense import block_take as block_take
 from slipway.relay.ops.nn.cached_attention import cached_attention as cached_attention
+from slipway.relay.ops.nn.cached_attention import sloped_cached_attention as sloped_cached_attention
 from slipway.relay.ops.nn.conv import conv1d as conv1d
 from slipway.relay.ops.nn.conv import conv2d as conv2d
 from slipway.relay.ops.nn.conv import conv3d as conv3d
@@ -184,6 +185,7 @@ __all__ = [
     "prelu",
     "relu",
     "rotary_embedding",
+    "sloped_cached_attention",
     "softmax",
     "space_to_batch_nd",
     "space_to_depth",

@@ -77,7 +77,7 @@ def rotary(d):
     return Case((data, np.cos(angles), np.sin(angles), position), attrs, ulps=1, scale=4)
 
 
-@strategy("nn.cached_attention")
+@strategy("nn.cached_attention", "nn.sloped_cached_attention")
 def cached_attention(d):
     shared, size, blocks, block = d.int(1, 2), d.pick([3, 8, 16]), d.int(1, 3), d.pick([4, 16])
     heads, rows = shared * d.int(1, 3), d.int(1, min(7, blocks * block))
@@ -89,7 +89,8 @@ def cached_attention(d):
     arrays[3:] = [array.astype(caches) for array in arrays[3:]]
     attrs = OPS[d.name].attrs_type(d.pick([None, 0.5]), d.int(0, 5), d.pick([0.0, 3.0]))
     position = np.array([start], np.int32)
-    return Case((*arrays, position), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)
+    more = [d.array((heads,), "float32", -1, 1)] if "sloped" in d.name else []
+    return Case((*arrays, position, *more), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)
 
 
 @strategy("random.threefry_generate", "random.threefry_split")
