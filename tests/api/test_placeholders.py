@@ -11,9 +11,9 @@ from slipway.errors import NotAvailableError
     "use",
     [
         lambda: autotvm.graph_tuner.BaseGraphTuner(None),
-        lambda: list(autotvm.DispatchContext),
+        lambda: list(autotvm.ApplyFixedConfig),
         lambda: (
-            type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.DispatchContext})
+            type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.ApplyFixedConfig})
         ),
         lambda: auto_scheduler.EmptyPolicy(None).__enter__(),
     ],
