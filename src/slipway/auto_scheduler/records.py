@@ -210,7 +210,12 @@ class RecordToFile:
 
     def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
         self.filename = str(filename)
-        Path(self.filename).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(self.filename).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TuningError(
+                f"the folder of the log {self.filename} cannot be made: {reason_of(error)}"
+            ) from error
 
     def callback(
         self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]
