@@ -353,7 +353,7 @@ class FallbackConfigEntity(ConfigSpace):
 
 
 __all__ = [
-    "AnnotateEntity", "AnnotateSpace", "MadeAxis", "ConfigEntity", "ConfigSpace", "Entity",
-    "FallbackConfigEntity", "InstantiationError", "OtherOptionEntity", "OtherOptionSpace",
-    "ReorderEntity", "ReorderSpace", "SplitEntity", "SplitSpace", "TransformSpace", "VirtualAxis",
+    "AnnotateEntity", "AnnotateSpace", "ConfigEntity", "ConfigSpace", "Entity",
+    "FallbackConfigEntity", "InstantiationError", "MadeAxis", "OtherOptionEntity",
+    "OtherOptionSpace", "ReorderEntity", "ReorderSpace", "SplitEntity", "SplitSpace", "TransformSpace", "VirtualAxis",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -253,7 +253,7 @@ class Tuner:
     def tune(
         self,
         n_trial: int,
-        measure_option: MeasureOption,
+        measure_option: MeasureOption | Mapping[str, Any],
         early_stopping: int | None = None,
         callbacks: Sequence[callback.Callback] = (),
         si_prefix: str = "G",
@@ -276,8 +276,12 @@ class Tuner:
             if search.is_unmeasured:  # others may be tuned after this one
                 _log.warning("%s", unmeasured(self.task, search))
 
-    def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
+    def begin(
+        self, measure_option: MeasureOption | Mapping[str, Any], folder: Path
+    ) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
+        if isinstance(measure_option, Mapping):  # as the classic function returned one
+            measure_option = MeasureOption(**measure_option)
         kind = self.SEARCH if type(self).next_batch is Tuner.next_batch else _OwnSearch
         search = kind(self.task, self._log, measure_option.bench(self.task, folder))
         if isinstance(search, _OwnSearch):
