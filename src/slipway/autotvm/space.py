@@ -355,5 +355,6 @@ class FallbackConfigEntity(ConfigSpace):
 __all__ = [
     "AnnotateEntity", "AnnotateSpace", "ConfigEntity", "ConfigSpace", "Entity",
     "FallbackConfigEntity", "InstantiationError", "MadeAxis", "OtherOptionEntity",
-    "OtherOptionSpace", "ReorderEntity", "ReorderSpace", "SplitEntity", "SplitSpace", "TransformSpace", "VirtualAxis",
+    "OtherOptionSpace", "ReorderEntity", "ReorderSpace", "SplitEntity", "SplitSpace",
+    "TransformSpace", "VirtualAxis",
 ]  # fmt: skip
