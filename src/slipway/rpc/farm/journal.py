@@ -6,6 +6,7 @@ import logging
 from bisect import bisect_left
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from slipway.rpc.farm.clock import Clock
 from slipway.rpc.farm.devices import FarmDevice, Request
@@ -78,6 +79,9 @@ class FinishedJob:
     words: str
 
 
+_Entry = TypeVar("_Entry", Trouble, Sample, FinishedJob)
+
+
 class Journal:
     """Counts since the tracker's start; keys are (kind of device, result)."""
 
@@ -101,12 +105,11 @@ class Journal:
 
     def _clock_was_set(self, moved_s: float) -> None:
         self.started += moved_s
-        for noted in (
-            self.troubles, self.samples, self.jobs, self._new_samples, self._new_jobs
-        ):  # fmt: skip
-            moved = [replace(entry, at=entry.at + moved_s) for entry in noted]
-            noted.clear()
-            noted.extend(moved)
+        _move(self.troubles, moved_s)
+        for samples in (self.samples, self._new_samples):
+            _move(samples, moved_s)
+        for jobs in (self.jobs, self._new_jobs):
+            _move(jobs, moved_s)
 
     def take_new(self) -> tuple[list[Sample], list[FinishedJob]]:
         """Return samples and jobs since the last call."""
@@ -211,6 +214,12 @@ class Journal:
         self.samples.append(Sample(self._clock.now(), total, busy, waiting, finished))
         self._new_samples.append(self.samples[-1])
         return self.samples[-1]
+
+
+def _move(noted: deque[_Entry], moved_s: float) -> None:
+    moved = [replace(entry, at=entry.at + moved_s) for entry in noted]
+    noted.clear()
+    noted.extend(moved)
 
 
 def _count(counts: Counter[tuple[str, str]], key: str, result: str) -> None:
