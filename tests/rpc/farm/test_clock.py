@@ -48,6 +48,13 @@ def busy(farm, port=1):
 DAY = 86400.0
 
 
+def test_a_device_that_nobody_asked_for_is_free_since_it_came(times):
+    farm = Farm()
+    farm.add("pi", "10.0.0.1", 1, "a board", Link())
+    wait(times, 7)
+    assert classic_summary(farm)["server_info"][0]["since_s"] == 7
+
+
 @pytest.mark.parametrize("set_s", [-DAY, -3600.0, 90.0, 20000 * DAY])
 def test_ages_and_lengths_are_those_that_passed(times, set_s):
     farm = Farm()

@@ -64,12 +64,12 @@ class FarmDevice:
     port: int
     description: str
     link: DeviceLink | None
+    since: float  # Unix time of the state
     behind: str = ""  # which one it is behind the proxy at its address
     state: str = FREE
     remarks: Remarks = NO_REMARKS
     lease: str = ""
     holder: str = ""
-    since: float = 0.0  # Unix time of the state
     sessions: int = 0
     failures: int = 0
     last_error: str = ""

@@ -83,8 +83,9 @@ class Farm:
         device = self.offline.pop(identity, None)
         returns = device is not None
         if device is None:
+            number, since = next(self._numbers), self.clock.now()
             description = clean_text(description)
-            device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
+            device = FarmDevice(number, key, address, port, description, link, since, behind)
             device.remarks = self._remarks.pop(identity, device.remarks)
         device.link = link
         self.devices[device.number] = self._connected[identity] = device
