@@ -51,6 +51,7 @@ OPT_LEVELS = {
     "Inline": 1,
     "HalfWeights": 2,
     "JoinReductions": 2,
+    "JoinRows": 2,
     "KernelPerOp": 0,
     "Legalize": 1,
     "MergeCompilerRegions": 0,
