@@ -170,7 +170,7 @@ def test_parts_by_their_names(tmp_path, monkeypatch):
     "path",
     [
         "autotvm.tuner.callback.log_to_file", "autotvm.tuner.droplet_turner.DropletTuner",
-        "autotvm.task.space.VirtualAxis", "autotvm.task.topi_integration.register_topi_compute",
+        "autotvm.task.space.VirtualAxis", "autotvm.task.dispatcher.DispatchContext",
         "meta_schedule.cost_model.xgb_model.XGBModel",
         "meta_schedule.database.ordered_union_database.OrderedUnionDatabase",
         "meta_schedule.feature_extractor.per_store_feature.PerStoreFeature",
