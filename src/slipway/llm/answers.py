@@ -202,14 +202,15 @@ def _counts_stream(body: dict[str, Any]) -> bool:
     options = body.get("stream_options")
     if options is None:
         return False
-    if not isinstance(options, dict) or options.get("include_usage") not in (None, False, True):
+    usage = options.get("include_usage", False) if isinstance(options, dict) else 0
+    if usage is not None and not isinstance(usage, bool):
         raise ArgumentValueError(
             f"'stream_options' is {options!r}: it must be an object, whose include_usage is true "
             "or false"
         )
     if not body.get("stream"):
         raise ArgumentValueError("'stream_options' needs 'stream' to be true")
-    return bool(options.get("include_usage"))
+    return bool(usage)
 
 
 def _likely(body: dict[str, Any], is_chat: bool) -> int | None:
