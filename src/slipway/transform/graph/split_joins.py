@@ -22,8 +22,8 @@ WIDE = 64  # parts of a join that is fused, where each part of a larger one is c
 
 
 def split_joins(function: Function, most: int = MOST) -> Function:
-    """Return `function` with `most` parts in a join at most."""
-    return rewrite(function, lambda expr: _split(expr, most))  # type: ignore[no-any-return]
+    """Return `function` with `most` parts, two or more, in a join at most."""
+    return rewrite(function, lambda expr: _rule(expr, most))  # type: ignore[no-any-return]
 
 
 def parts_of_join(expr: Expr) -> int:
@@ -35,7 +35,7 @@ def parts_of_join(expr: Expr) -> int:
     return len(flatten(parts.checked_type))
 
 
-def _split(expr: Expr, most: int) -> Expr | None:
+def _rule(expr: Expr, most: int) -> Expr | None:
     if not is_call_of(expr, "concatenate", "stack"):
         return None
     assert isinstance(expr, Call)
@@ -53,4 +53,4 @@ def _split(expr: Expr, most: int) -> Expr | None:
         attrs: Any = expr.attrs
         axis = attrs.axis % expr.tensor_type.rank
         whole: Expr = op_registry.make("concatenate")(Tuple(tuple(joined)), axis)
-    return _split(whole, most) or whole
+    return _rule(whole, most) or whole
