@@ -46,7 +46,7 @@ def write(path, metadata, tensors):
         if isinstance(tensor, tuple):
             form, raw = FORMATS[tensor[0]], tensor[1]
             kind = numbers[tensor[0]]
-            shape = (raw.shape[0], raw.shape[1] // form.bytes * form.size)
+            shape = (*raw.shape[:-1], raw.shape[-1] // form.bytes * form.size)
         else:
             kind, raw, shape = 0, tensor.astype("<f4"), tensor.shape
         head += text(name) + struct.pack("<I", len(shape))

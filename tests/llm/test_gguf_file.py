@@ -9,11 +9,11 @@ from gguf_writer import llama_metadata, llama_tensors, write
 from tests.llm.test_network import loaded
 
 from slipway.errors import ModelError, SlipwayError
-from slipway.llm.config import from_transformers
 from slipway.llm.gguf_file import BLOCKS, UNREAD, GGUFFile
 from slipway.llm.gguf_model import model_of, weights_of
 from slipway.llm.model import Source
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_gguf
+from slipway.llm.transformers_config import from_transformers
 from slipway.relay.ops.nn.block_dense import random_rows
 from slipway.relay.ops.packed.block_formats import FORMATS, decode, encode
 

@@ -33,6 +33,8 @@ class LoggedTask:
     target: Target
     layout_rewrite_option: int = 0
     task_input_names: tuple[str, ...] = ()
+    hardware_params: tuple[Any, ...] = ()
+    kernel: None = None  # a line of a model's kernel is no line of a schedule
 
     @cached_property
     def compute_dag(self) -> ComputeDAG:
@@ -99,6 +101,7 @@ def load_record_from_string(line: str) -> Trial:
         task = LoggedTask(
             str(head[0]), target, int(head[4]) if len(head) > 4 else 0,
             tuple(head[5]) if len(head) > 5 else (),
+            tuple(head[2]) if len(head) > 2 else (),
         )  # fmt: skip
         known = row.get("candidate")
         candidate = None if known is None else candidate_of(known[0], known[1])
@@ -210,7 +213,12 @@ class RecordToFile:
 
     def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
         self.filename = str(filename)
-        Path(self.filename).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(self.filename).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TuningError(
+                f"the folder of the log {self.filename} cannot be made: {reason_of(error)}"
+            ) from error
 
     def callback(
         self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]

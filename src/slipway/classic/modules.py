@@ -23,7 +23,7 @@ FOLDED: dict[str, str] = {
     "autotvm.graph_tuner": "dynamic_programming_tuner pbqp_tuner",
     "autotvm.measure": "measure measure_methods",
     "autotvm.task": "relay_integration space task",
-    "autotvm.tuner": "ga_tuner index_based_tuner tuner xgboost_tuner",
+    "autotvm.tuner": "droplet_turner ga_tuner index_based_tuner tuner xgboost_tuner",
     "contrib.torch": "as_torch module optimize_torch pytorch_tvm",
     "ir": "attrs base op tensor_type type",
     "meta_schedule.builder": "builder local_builder",

@@ -35,6 +35,23 @@ def test_weights_beside_the_model(tmp_path):
     np.testing.assert_array_equal(found, weight)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (300, 40)])  # small ones are read by the onnx package
+def test_without_a_length_a_weight_is_as_long_as_its_shape(tmp_path, shape):
+    weight = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    proto = model([node], {"x": ("float32", shape)}, ["y"], {"w": weight})
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "weights.bin"
+    (tmp_path / "weights.bin").write_bytes(weight.tobytes() + bytes(800))
+    (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
+    mod, _ = relay.frontend.from_onnx(tmp_path / "model.onnx")
+    found = interpret(mod, x=np.zeros(shape, np.float32))
+    np.testing.assert_array_equal(found, weight)
+
+
 @pytest.mark.parametrize("location", ["../secret.bin", "/etc/hostname", "link.bin", "gone.bin"])
 def test_other_places_are_refused(tmp_path, location):
     folder = tmp_path / "models"

@@ -6,6 +6,7 @@ from graphs import helper, model
 
 from slipway import relay
 from slipway.errors import LoweringError, ModelError, TypeInferenceError
+from slipway.relay.interpret import interpret
 from slipway.relay.types import TensorType
 
 X = {"x": ("float32", (3, 4))}
@@ -51,6 +52,62 @@ def test_names_are_checked_in_subgraphs_too():
     node = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=body)
     with pytest.raises(ModelError, match="'Neg' makes 'b'"):
         relay.frontend.from_onnx(model([node], {**X, "c": ("bool", ())}, ["y"]))
+
+
+def branch(kind):
+    inner = [helper.make_node(kind, ["late"], ["b"]), helper.make_node("Exp", ["x"], ["late"])]
+    return helper.make_graph(inner, kind, [], [helper.make_tensor_value_info("b", 1, None)])
+
+
+@pytest.mark.parametrize("body", ["graph", "branch", "function"])
+def test_nodes_out_of_order_are_put_into_it(body):
+    """onnxruntime does so, too; the caller's model keeps its order."""
+    node, x = helper.make_node, np.float32([[1, -2, 3, 0]] * 3)
+    if body == "graph":
+        nodes = [node("Neg", ["e"], ["y"]), node("Exp", ["a"], ["e"]), node("Abs", ["x"], ["a"])]
+        proto, wanted = model(nodes, X, ["y"]), -np.exp(np.abs(x))
+    elif body == "branch":
+        proto = model(
+            [
+                node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Abs")),
+                node("Less", ["m", "w"], ["c"]),
+                node("ReduceMin", ["x"], ["m"], keepdims=0),
+            ],
+            X, ["y"], {"w": np.float32(0)},
+        )  # fmt: skip
+        wanted = -np.exp(x)
+    else:
+        inner = [node("Neg", ["t"], ["o"]), node("Exp", ["i"], ["t"])]
+        proto = model([node("F", ["x"], ["y"], domain="own")], X, ["y"])
+        imports = [helper.make_opsetid("", 17)]
+        proto.functions.append(helper.make_function("own", "F", ["i"], ["o"], inner, imports))
+        proto.opset_import.append(helper.make_opsetid("own", 1))
+        wanted = -np.exp(x)
+    before = proto.SerializeToString(deterministic=True)
+    mod, _ = relay.frontend.from_onnx(proto)
+    np.testing.assert_allclose(interpret(mod, x=x), wanted, rtol=1e-5)
+    assert proto.SerializeToString(deterministic=True) == before
+
+
+def test_nodes_that_wait_for_each_other():
+    nodes = [helper.make_node("Exp", ["t"], ["y"]), helper.make_node("Add", ["x", "y"], ["t"])]
+    with pytest.raises(ModelError, match="'Exp' reads 't', which no node before it makes"):
+        relay.frontend.from_onnx(model(nodes, X, ["y"]))
+
+
+def test_functions_of_one_name_are_told_apart_by_their_overload():
+    nodes = [helper.make_node("F", [i], [o], domain="own") for i, o in (("x", "t"), ("t", "y"))]
+    nodes[1].overload = "two"
+    proto = model(nodes, X, ["y"])
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    for kind, overload in (("Abs", ""), ("Exp", "two")):
+        body = [helper.make_node(kind, ["i"], ["o"])]
+        made = helper.make_function("own", "F", ["i"], ["o"], body, [helper.make_opsetid("", 17)])
+        made.overload = overload
+        proto.functions.append(made)
+    mod, _ = relay.frontend.from_onnx(proto)
+    x = np.float32([[1, -2, 3, 0]] * 3)
+    np.testing.assert_allclose(interpret(mod, x=x), np.exp(np.abs(x)), rtol=1e-6)
 
 
 def test_an_input_may_be_an_output():

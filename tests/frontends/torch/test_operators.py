@@ -336,6 +336,11 @@ FAMILIES = {
             lambda x: torch.linalg.solve(x, x + 1), lambda x: torch.linalg.solve(x, x[:, 0]),
             lambda x: torch.linalg.inv(x[0, :1, :1]), lambda x: F.bilinear(
                 x, x + 1, torch.ones(3, 4, 4), torch.ones(3)),
+            lambda x: [
+                torch.linalg.solve_triangular(
+                    x + torch.eye(4), x[0] + 1, upper=up, left=left, unitriangular=up == left)
+                for up in (True, False) for left in (True, False)
+            ],
             lambda x: [torch.pdist(x[0], p) for p in (0.0, 1.0, 2.0, 3.0, float("inf"))],
         ],
         [randn(2, 4, 4)],

@@ -168,3 +168,51 @@ def test_what_is_not_served_is_named():
     )
     with pytest.raises(ModelError, match="quantised"):
         relay.frontend.from_pytorch(module, [("x", (1, 4))])
+
+
+class Rounding(nn.Module):
+    """Fake quantisation by numbers, by tensors, and by a scale for each channel."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scales", torch.tensor([0.02, 0.1, 0.05]))
+        self.register_buffer("zeros", torch.tensor([0, -3, 7], dtype=torch.int32))
+
+    def forward(self, x):
+        one = torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127)
+        two = torch.fake_quantize_per_tensor_affine(x, self.scales[1], self.zeros[2], 0, 15)
+        return (
+            one,
+            two,
+            torch.fake_quantize_per_channel_affine(x, self.scales, self.zeros, 1, -3, 9),
+        )
+
+
+def test_fake_quantisation_rounds_as_torch_does():
+    x = torch.cat([torch.arange(-60, 60) * 0.025, torch.randn(120, generator=RNG) * 4])
+    x = x.reshape(8, 3, 10)  # halves of steps, too
+    for found, wanted in zip(interpreted(Rounding(), [x]), expected(Rounding(), [x]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def trained_for_integers():
+    ao = torch.ao.quantization
+    module = nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 2, 1))
+    module.train().qconfig = ao.get_default_qat_qconfig("fbgemm")
+    module = ao.prepare_qat(ao.fuse_modules_qat(module, [["0", "1", "2"]]))
+    module(torch.rand(4, 3, 9, 9, generator=RNG))
+    return module.eval()
+
+
+def test_modules_in_training_for_integers_whose_observers_are_off():
+    module, x = trained_for_integers(), torch.rand(1, 3, 9, 9, generator=RNG)
+    with pytest.raises(ModelError, match="disable_observer"):
+        relay.frontend.from_pytorch(module, [("x", (1, 3, 9, 9))])
+    module.apply(torch.ao.quantization.disable_observer)
+    mod, _ = relay.frontend.from_pytorch(module, [("x", (1, 3, 9, 9))])
+    assert [v.name for v in mod["main"].params] == ["x"]  # the observers' state is constant
+    (found,), (wanted,) = interpreted(module, [x]), expected(module, [x])
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    module.apply(torch.ao.quantization.disable_fake_quant)
+    (found,), (wanted,) = interpreted(module, [x]), expected(module, [x])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -89,17 +89,22 @@ def _check(tensor: Any, folder: Path, dtype_of: dict[int, str]) -> tuple[Path, i
         return int(text)
 
     offset = number("offset", 0)
-    length = number("length", max(size - offset, 0))
+    dtype = dtype_of.get(tensor.data_type)
+    known = dtype is not None and all(d >= 0 for d in tensor.dims)
+    wanted = -(-prod(tensor.dims) * dtypes.bits_of(dtype) // 8) if dtype and known else 0
+    rest = max(size - offset, 0)
+    length = number("length", min(rest, wanted) if known else rest)
+    if "length" not in entries:  # the onnx package would read all that is left of the file
+        entry = tensor.external_data.add()
+        entry.key, entry.value = "length", str(length)
     if offset + length > size:
         raise refused(
             f"it begins at byte {offset} of {location[:200]!r} and takes {length}, but the file "
             f"has {size} bytes"
         )
-    dtype = dtype_of.get(tensor.data_type)
-    if dtype is None or any(d < 0 for d in tensor.dims):
+    if not known:
         return folder / path, offset, length  # refused with its own words where it is read
-    bits = prod(tensor.dims) * dtypes.bits_of(dtype)
-    if length != -(-bits // 8):
+    if length != wanted:
         raise ModelError(
             f"the tensor {name!r} should hold {prod(tensor.dims)} {dtype} elements for shape "
             f"{tuple(tensor.dims)}, but {location[:200]!r} has {length} bytes of data for it"

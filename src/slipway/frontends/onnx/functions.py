@@ -19,6 +19,11 @@ from slipway.relay.types import ANY
 CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
 
 
+def called(of: Any, name: str) -> tuple[str, str, str]:
+    """Return what tells the functions of a model apart; `of` is one of them, or a call."""
+    return of.domain, name, getattr(of, "overload", "")  # since onnx 1.16
+
+
 def has_body(kind: str, domain: str, opset: int) -> bool:
     """Return whether ONNX defines the operator through others."""
     schema = schema_of(kind, domain, opset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 from slipway.errors import ModelError
@@ -66,6 +67,64 @@ def check_names(proto: Any) -> None:
                         "given already: a name stands for one value, so the model is damaged"
                     )
                 made.add(name)
+
+
+def in_order(proto: Any) -> Any:
+    """Return a model each of whose nodes comes after those that make what it reads.
+
+    ONNX asks for that order, and other runtimes put the nodes into it.  The model is copied where
+    it is changed; nodes that wait for each other keep their places, for the importer to name.
+    """
+    if all(_sorted(body) is None for body in _bodies(proto)):
+        return proto
+    made = type(proto)()
+    made.CopyFrom(proto)
+    for body in _bodies(made):
+        order = _sorted(body)
+        if order is not None:
+            nodes = [type(body.node[0])() for _ in order]
+            for node, number in zip(nodes, order, strict=True):
+                node.CopyFrom(body.node[number])
+            del body.node[:]
+            body.node.extend(nodes)
+    return made
+
+
+def _bodies(proto: Any) -> list[Any]:
+    """Return the graphs and functions of a model, an inner one before what holds it."""
+    found = [*proto.functions, proto.graph]
+    for body in found:  # grows
+        found += _subgraphs(body)
+    return found[::-1]
+
+
+def _sorted(body: Any) -> list[int] | None:
+    """Return the order in which the nodes can be computed, or None where they have it already.
+
+    Of those that are ready the first comes first.
+    """
+    maker = {name: number for number, n in enumerate(body.node) for name in n.output if name}
+    reads = [
+        {maker[name] for name in names_read(node) if name in maker} - {number}
+        for number, node in enumerate(body.node)
+    ]
+    if all(needed < number for number, found in enumerate(reads) for needed in found):
+        return None
+    waiting = [len(found) for found in reads]
+    readers: list[list[int]] = [[] for _ in reads]
+    for number, found in enumerate(reads):
+        for needed in found:
+            readers[needed].append(number)
+    ready = [number for number, count in enumerate(waiting) if not count]
+    order = []
+    while ready:
+        number = heapq.heappop(ready)
+        order.append(number)
+        for reader in readers[number]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                heapq.heappush(ready, reader)
+    return order if len(order) == len(reads) else None
 
 
 def names_read(node: Any) -> list[str]:

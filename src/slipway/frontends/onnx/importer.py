@@ -35,8 +35,8 @@ from slipway.frontends.onnx.converters import (
 from slipway.frontends.onnx.counted import cut_to_declared
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.found import FoundSizes
-from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
-from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
+from slipway.frontends.onnx.functions import body_of, bound_nodes, called, has_body
+from slipway.frontends.onnx.graph_check import check_names, in_order, names_read, opset_of
 from slipway.frontends.onnx.implied import with_implied
 from slipway.frontends.onnx.inputs import inputs_of
 from slipway.frontends.onnx.meanings import port_meanings
@@ -133,6 +133,7 @@ def from_onnx(
     if export_node_renamed_model_path is not None:
         export_node_renamed_model(model, export_node_renamed_model_path)
     proto, weights = open_model(model)
+    proto = in_order(proto)
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto, weights)):
         importer = _Importer(proto, weights, opset_of(proto, opset), freeze_params, constants)
@@ -174,6 +175,7 @@ def check_onnx(
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
     proto, weights = open_model(model)
+    proto = in_order(proto)
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto, weights)):
         importer = _Importer(proto, weights, opset_of(proto, opset), True, constants)
@@ -233,8 +235,10 @@ class _Importer:
         self.budget = current_budget()
         self.read = {name for node in proto.graph.node for name in names_read(node)}
         self.misfits: dict[Hashable, str] = {}
-        self.calls: list[tuple[str, str]] = []  # whose bodies are being converted, the outer first
-        self.functions = {(f.domain, f.name): f for f in proto.functions}  # model-local ones
+        self.calls: list[
+            tuple[str, str, str]
+        ] = []  # whose bodies are being converted, the outer first
+        self.functions = {called(f, f.name): f for f in proto.functions}  # model-local ones
 
     # -- graphs ----------------------------------------------------------------------------------
 
@@ -369,8 +373,7 @@ class _Importer:
         Not those of subgraphs: of two branches perhaps only one is read.
         """
         for node in graph.node:
-            key = (node.domain, node.op_type)
-            if key in self.functions or self._converter(node) is not None:
+            if called(node, node.op_type) in self.functions or self._converter(node) is not None:
                 continue
             if not has_body(node.op_type, node.domain, self.opset):
                 self._note(node, _no_converter(node))
@@ -462,7 +465,7 @@ class _Importer:
         if not self.calls:  # a function has its own names
             inputs = with_implied(node, inputs, self.stand_ins.shape)
         convert = self._converter(node)
-        local = self.functions.get((node.domain, node.op_type))
+        local = self.functions.get(called(node, node.op_type))
         if local is None:
             check_node(node, self.opset)
         if convert is None or local is not None:
@@ -512,9 +515,9 @@ class _Importer:
 
     def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""
-        key = (node.domain, node.op_type)
+        key = called(node, node.op_type)
         if key in self.calls:
-            round_trip = [name for _, name in self.calls[self.calls.index(key) :]]
+            round_trip = [name for _, name, _ in self.calls[self.calls.index(key) :]]
             raise ModelError(
                 "the functions of the model call each other without end: "
                 + " calls ".join([*round_trip[:8], *["..."][: len(round_trip) - 8], node.op_type])

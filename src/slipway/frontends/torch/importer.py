@@ -36,6 +36,7 @@ from slipway.frontends.torch.complex import (
 from slipway.frontends.torch.control import REGIONS
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
 from slipway.frontends.torch.found import BRINGING, READING, ReadNumbers, computed
+from slipway.frontends.torch.functions.fake_quant import kept_as_they_are
 from slipway.frontends.torch.known_values import known_results
 from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
@@ -168,6 +169,7 @@ class _Importer:
         """Convert everything that can be; return the inputs, and the named outputs."""
         signature = self.program.graph_signature
         written = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
+        written -= kept_as_they_are(self.program)
         names = [i[0] for i in self.infos] or user_inputs(self.program)
         check_input_names(self.constants, list(names))
         self._state_sizes()
@@ -199,6 +201,8 @@ class _Importer:
                     f"the result {spec.arg.name!r} is complex, which Slipway does not have: return "
                     "torch.view_as_real(x)"
                 )
+            if spec.kind.name == "BUFFER_MUTATION" and spec.target not in written:
+                continue
             if isinstance(result, Expr) and spec.kind.name in ("USER_OUTPUT", "BUFFER_MUTATION"):
                 outputs.append((str(spec.target or spec.arg.name), result))
         order = [s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"]

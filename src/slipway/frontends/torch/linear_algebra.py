@@ -55,6 +55,30 @@ def solve(node: NodeView) -> Any:
     return [relay.reshape(solution(a, b), out), None, None, _no_error(node, 3)]
 
 
+@converter("linalg_solve_triangular")
+def solve_triangular(node: NodeView) -> Any:
+    """A system whose matrix is one triangle of what is given, on the left or on the right."""
+    a, b, shape = node.input(), node.input("B"), node.shape()
+    mask = np.tri(shape[-1], dtype=bool, k=-1 if node.arg("unitriangular", False) else 0)
+    mask = mask.T if node.arg("upper") else mask
+    kept = relay.where(const(mask), a, relay.zeros_like(a))
+    if node.arg("unitriangular", False):
+        kept = relay.add(kept, const(np.eye(shape[-1], dtype=a.tensor_type.dtype)))
+    batch = node.out.shape[:-2]
+
+    def turned(x: Any) -> Any:
+        rank = x.tensor_type.rank
+        return relay.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+    left = node.arg("left", True)
+    kept, b = (
+        relay.broadcast_to(x, (*batch, *x.tensor_type.shape[-2:]))
+        for x in ((kept, b) if left else (turned(kept), turned(b)))
+    )
+    found = solution(kept, b)
+    return found if left else turned(found)
+
+
 @converter("_pdist_forward")
 def pdist(node: NodeView) -> Any:
     """The distance of each row to every later one."""

@@ -59,6 +59,19 @@ def test_a_resize_to_one_element_reads_the_first(mode):
     check(node, {"s": np.float32([1, 1, 0.4, 0.3])})
 
 
+@pytest.mark.parametrize("opset", [9, 10, 18])
+@pytest.mark.parametrize("scales", [(0.2, 2.0), (0.2, 0.1)])
+def test_a_factor_may_leave_nothing_of_an_axis(opset, scales):
+    kind = "Upsample" if opset == 9 else "Resize"
+    names = ["x", "s"] if opset < 11 else ["x", "", "s"]
+    proto = model(
+        [helper.make_node(kind, names, ["y"], mode="nearest")], {"x": ("float32", X.shape)}, ["y"],
+        {"s": np.float32([1, 1, *scales])}, opset,
+    )  # fmt: skip
+    got = interpret(relay.frontend.from_onnx(proto)[0], x=X)
+    assert got.shape == (1, 2, *(int(e * f) for e, f in zip((4, 5), scales, strict=True)))
+
+
 @pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
 @pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 @pytest.mark.parametrize("scales", [(2.3, 1.4), (0.7, 1.15), (10 / 3, 0.6)])

@@ -30,8 +30,17 @@ def upsample(node: NodeView) -> Any:
     factors = [float(s) for s in scales]
     size = [scaled(d, f) for d, f in zip(node.type().shape, factors, strict=True)]
     method = node.choice("mode", "nearest", METHODS)
+    x = _emptied(node.input(0), size)
     factors = [_decimal(f) for f in factors]
-    return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
+    return relay.image.resize(x, size, factors, method, "asymmetric", "floor")
+
+
+def _emptied(x: Any, size: Sequence[Any]) -> Any:
+    """Return the data without the elements of an axis of which a factor leaves nothing."""
+    for axis, extent in enumerate(size):
+        if not is_open(extent) and extent == 0:
+            x = relay.strided_slice(x, [0], [0], [1], [axis])
+    return x
 
 
 def _decimal(factor: float) -> float:
@@ -100,7 +109,9 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         _check_scales(node, factors, range(len(shape)))
         size = [scaled(d, f) for d, f in zip(shape, factors, strict=True)]
         factors = [_decimal(f) for f in factors]
-        return _before_rounding_was_named(node.input(0), size, factors, METHODS[mode])
+        return _before_rounding_was_named(
+            _emptied(node.input(0), size), size, factors, METHODS[mode]
+        )
     coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
     if coordinates not in (
         "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
@@ -120,6 +131,7 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         node.attr("cubic_coeff_a", -0.75), bool(node.attr("exclude_outside", 0)),
     )  # fmt: skip
     x = node.input(0)
+    x = _emptied(x, size)
     if mode == "nearest" and node.has(2) and not crop:
         for axis, (factor, extent, out) in enumerate(zip(scales, shape, size, strict=True)):
             found = _in_float32(coordinates, arguments[2], factor, extent, out)
@@ -131,11 +143,11 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
     if crop:
         if any(map(is_open, (*shape, *size))):
             raise node.unsupported("a region of open sizes, whose filters are constants")
-        return cropped(attrs, node.input(0), starts, ends, node.attr("extrapolation_value", 0.0))
+        return cropped(attrs, x, starts, ends, node.attr("extrapolation_value", 0.0))
     if node.attr("antialias", 0) and mode != "nearest" and (not scales or min(scales) < 1):
         if any(map(is_open, (*shape, *size))):
             raise node.unsupported("antialias with open sizes, whose filters are constants")
-        return antialiased(attrs, node.input(0))
+        return antialiased(attrs, x)
     return relay.image.resize(x, size, scales, *arguments)
 
 
