@@ -2,6 +2,7 @@
 
 `cases(seed, count)` gives {name: builder} as the lists of ``_sweep_cases`` do; the same seed gives
 the same cases.  A name says what was drawn, so that a case can be read without its model.
+`narrow_cases` draws the same operators in float16, and products in bfloat16 and int8 too.
 """
 
 import random
@@ -12,7 +13,7 @@ import numpy as np
 from onnx import TensorProto as T
 
 from benchmarks import _operator_models as m
-from benchmarks._sweep_random_products import PRODUCTS
+from benchmarks._sweep_random_products import PRODUCTS, quantized
 
 SIZES = (1, 2, 3, 5, 6, 7, 9, 11, 12, 14, 15, 19, 20, 23, 24, 27, 31, 37, 40, 49, 50, 56, 61, 77,
          80, 96, 100, 121, 144, 160, 192, 197, 200, 224, 250, 300, 384, 511, 640, 777)  # fmt: skip
@@ -309,4 +310,44 @@ def cases(seed, count):
         name, build = MAKERS[step % len(MAKERS)](r)
         made[f"random{seed}/{name}"] = build
         step += 1  # of a maker that has no others left, too
+    return made
+
+
+class Halves(m.Graph):
+    """A graph whose float32 inputs and weights are float16."""
+
+    def input(self, *shape, kind=T.FLOAT):
+        return super().input(*shape, kind=T.FLOAT16 if kind == T.FLOAT else kind)
+
+    def constant(self, array):
+        return super().constant(array.astype("float16") if array.dtype == "float32" else array)
+
+
+def in_halves(build):
+    """Return what builds the same in float16, from a graph that has nothing in it."""
+
+    def made(g):
+        g.__class__ = Halves
+        return build(g)
+
+    return made
+
+
+def narrow_cases(seed, count):
+    """Return `count` cases of one seed: float16, and of products bfloat16 and int8 in turn."""
+    r = random.Random(seed)
+    made = {}
+    step = products = 0
+    while len(made) < count:
+        maker = MAKERS[step % len(MAKERS)]
+        step += 1
+        form = products % 3 if maker in PRODUCTS else 0
+        products += maker in PRODUCTS
+        name, build = (quantized if form == 2 else maker)(r)
+        if name.startswith("int8conv"):
+            made[f"narrow{seed}/{name}"] = build
+        elif form:
+            made[f"bfloat16_narrow{seed}/{name}"] = build
+        else:
+            made[f"narrow{seed}/half_{name}"] = in_halves(build)
     return made

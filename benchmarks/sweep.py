@@ -3,6 +3,7 @@
     python -m benchmarks sweep [--only conv int8_grouped] [--again] [--budget 600]
     python -m benchmarks sweep --table        # write docs/performance_operators.md from the figures
     python -m benchmarks sweep --random 7 --count 300     # cases that no list has, drawn by a seed
+    python -m benchmarks sweep --random 7 --narrow        # the same in float16, bfloat16 and int8
 
 Figures are kept in the cache, case by case, so that a sweep can be stopped and taken up again;
 `--again` measures the chosen cases anew.  One thread is measured in processor time, which a busy
@@ -26,6 +27,7 @@ import onnx
 from benchmarks._operator_models import make_model
 from benchmarks._sweep_cases import CASES
 from benchmarks._sweep_random import cases as random_cases
+from benchmarks._sweep_random import narrow_cases
 from benchmarks.cpu import Worker, difference
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance_operators.md"
@@ -188,9 +190,11 @@ def main():
     parser.add_argument("--part", default=PART, help="of the page that --table writes")
     parser.add_argument("--random", type=int, metavar="SEED", help="draw the cases by this seed")
     parser.add_argument("--count", type=int, default=300, help="of the cases of --random")
+    parser.add_argument("--narrow", action="store_true", help="draw them in 8 and 16 bits")
     arguments = parser.parse_args()
     drawn = arguments.random is not None
-    cases = random_cases(arguments.random, arguments.count) if drawn else CASES
+    draw = narrow_cases if arguments.narrow else random_cases
+    cases = draw(arguments.random, arguments.count) if drawn else CASES
     file = figures_file()
     found = read(file, cases)
     if arguments.table:

@@ -19,9 +19,10 @@ from benchmarks._unseen.networks import NETWORKS as FIRST
 from benchmarks._unseen.ninth import NETWORKS as NINTH
 from benchmarks._unseen.seventh import NETWORKS as SEVENTH
 from benchmarks._unseen.sixth import NETWORKS as SIXTH
+from benchmarks._unseen.tenth import NETWORKS as TENTH
 from benchmarks._unseen.third import NETWORKS as THIRD
 
-NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH | EIGHTH | NINTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH | SIXTH | SEVENTH | EIGHTH | NINTH | TENTH
 
 
 def by_torch_export(torch, module, given, folder, name):

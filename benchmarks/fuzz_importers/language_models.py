@@ -38,7 +38,7 @@ def language_corpus():
     from safetensors.numpy import save
     from tokenizers import Tokenizer, models
 
-    from slipway.llm.config import from_transformers
+    from slipway.llm.transformers_config import from_transformers
 
     sys.path.insert(0, str(TESTS))
     from decoder import random_weights

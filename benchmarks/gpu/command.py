@@ -3,12 +3,12 @@
 Run ``python -m benchmarks gpu [--device opencl] [--only NAME] [--rounds N] [--json FILE]``.
 
 For each device of OpenCL, Vulkan and CUDA: kernels launched, bytes that they read and write, and
-the time of a run from the call to the result being there, contestants in turns, the median over
-the rounds.  (Of Slipway, what the kernels of one fused function hand to each other is not among the
-bytes.)  On OpenCL the peer is tinygrad (``pip install tinygrad``), on Vulkan IREE (``pip install
-iree-base-compiler iree-base-runtime onnx``) and ONNX Runtime's WebGPU provider (see
-`benchmarks.gpu.onnxruntime_webgpu`), on CUDA ``torch.compile`` where torch has a GPU.  The wheel of
-apache-tvm 0.27 has neither OpenCL nor Vulkan.
+the time of a run from the call to the result being there, contestants in turns, in an order that
+is drawn for each round, the median over the rounds.  (Of Slipway, what the kernels of one fused
+function hand to each other is not among the bytes.)  On OpenCL the peer is tinygrad (``pip install
+tinygrad``), on Vulkan IREE (``pip install iree-base-compiler iree-base-runtime onnx``) and ONNX
+Runtime's WebGPU provider (see `benchmarks.gpu.onnxruntime_webgpu`), on CUDA ``torch.compile`` where
+torch has a GPU.  The wheel of apache-tvm 0.27 has neither OpenCL nor Vulkan.
 Results are held against NumPy first: a peer's that are off by more than 1e-4 are said to be, ours
 end the run.  A device that is not there is said so.
 """
@@ -16,6 +16,7 @@ end the run.  A device that is not there is said so.
 import argparse
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -255,10 +256,14 @@ PEERS = {
 
 
 def measure(contestants, rounds):
-    """Return each contestant's median time in ms of this process, and by the clock, in turns."""
+    """Return each contestant's median time in ms of this process, and by the clock, in turns.
+
+    The order of a round is drawn: who comes behind a contestant that fills the caches pays for it.
+    """
     times = {c.name: ([], []) for c in contestants}
+    draw = random.Random(0)
     for number in range(rounds + 1):
-        for contestant in contestants:
+        for contestant in draw.sample(contestants, len(contestants)):
             busy, clock = time.process_time(), time.perf_counter()
             contestant.run()
             if number:

@@ -11,11 +11,11 @@ from slipway.errors import NotAvailableError
     "use",
     [
         lambda: autotvm.graph_tuner.BaseGraphTuner(None),
-        lambda: list(autotvm.DispatchContext),
+        lambda: list(autotvm.ApplyFixedConfig),
         lambda: (
-            type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.DispatchContext})
+            type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.ApplyFixedConfig})
         ),
-        lambda: auto_scheduler.EmptyPolicy(None).__enter__(),
+        lambda: auto_scheduler.ApplyHistoryBestOrSample(None).__enter__(),
     ],
 )
 def test_using_a_tuner_that_is_not_there_says_so(use):

@@ -229,3 +229,63 @@ def test_copies_of_one_tensor_have_names_of_their_own():
     s = te.create_schedule([b.op, c.op])
     names = [s.cache_read(a, "local", [reader]).op.name for reader in (b, c)]
     assert names == ["A.local", "A.d.local"]
+
+
+def test_what_classic_scripts_name_beside(tmp_path):
+    """One schedule without a search, the model in a file, children of states, layouts."""
+    log, file = tmp_path / "log.json", tmp_path / "model"
+    task = auto_scheduler.SearchTask(
+        func=named_sum, args=(24, 36), target="llvm",
+        layout_rewrite_option=auto_scheduler.LayoutRewriteOption.NO_REWRITE,
+    )  # fmt: skip
+    kinds = auto_scheduler.LayoutRewriteOption
+    assert kinds.get_target_default(task.target) == kinds.INSERT_TRANSFORM_STAGE
+    assert kinds.get_target_default(task.target, True) == kinds.REWRITE_FOR_PRE_TRANSFORMED
+    assert kinds.get_target_default(tvm.target.Target("opencl")) == kinds.NO_REWRITE
+    options = auto_scheduler.TuningOptions(
+        num_measure_trials=20, measure_callbacks=[auto_scheduler.RecordToFile(str(log))], verbose=0
+    )
+    task.tune(options, search_policy=auto_scheduler.EmptyPolicy(task))
+    assert len(list(auto_scheduler.load_records(log))) == 1
+    model = auto_scheduler.XGBModel()
+    model.update_from_file(log)
+    model.save(file)
+    policy = auto_scheduler.SketchPolicy(task, auto_scheduler.XGBModel(model_file=str(file)))
+    assert len(policy.model.records) == 1
+    merged = tmp_path / "merged.json"
+    auto_scheduler.save_records(merged, *zip(*auto_scheduler.load_records(log), strict=True))
+    assert json.loads(merged.read_text()) == json.loads(log.read_text())
+    first = policy.sample_initial_population(8)
+    states = policy.evolutionary_search(first, 5)
+    assert len(states) == 5
+    for state in states:
+        tvm.lower(*task.compute_dag.apply_steps_from_state(state))
+    assert not auto_scheduler.is_auto_scheduler_enabled()
+    with tvm.transform.PassContext(config={"relay.backend.use_auto_scheduler": True}):
+        assert auto_scheduler.is_auto_scheduler_enabled()
+
+
+@auto_scheduler.register_workload
+def named_sum(n, m):
+    a = te.placeholder((n, m), name="a")
+    k = te.reduce_axis((0, m), name="k")
+    return [a, te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="out")]
+
+
+def test_a_line_that_was_cut_costs_itself_only(tmp_path, caplog):
+    log, best = tmp_path / "log.json", tmp_path / "best.json"
+    task = auto_scheduler.SearchTask(func=named_sum, args=(24, 36), target="llvm")
+    options = auto_scheduler.TuningOptions(
+        num_measure_trials=1, measure_callbacks=[auto_scheduler.RecordToFile(str(log))], verbose=0
+    )
+    task.tune(options)
+    whole = log.read_text()
+    log.write_text(whole + whole[:50] + "\n" + '{"op": "nn.dense", "attrs"')
+    auto_scheduler.save_records(log, *zip(*auto_scheduler.load_records(log), strict=True))
+    assert len(log.read_text().splitlines()) == 4
+    assert len(list(auto_scheduler.load_records(log))) == 2
+    assert f"{log}, line 3 ends too early" in caplog.text
+    auto_scheduler.distill_record_file(log, best)
+    tvm.lower(*task.apply_best(best))
+    with auto_scheduler.ApplyHistoryBest(log) as history:
+        assert history.query("llvm", task.workload_key) is not None

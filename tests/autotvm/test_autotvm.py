@@ -404,3 +404,10 @@ def test_one_configuration_is_applied_to_every_template():
     assert texts[0] != texts[1]
     s, args = task.instantiate(task.config_space.get(1))
     assert texts[0] == str(tvm.lower(s, args, simple_mode=True))
+
+
+def test_how_to_measure_is_a_dictionary_too():
+    """As the classic function returns one, which scripts change."""
+    tuner = autotvm.tuner.RandomTuner(autotvm.task.create("test/matmul", SIZES, "llvm"))
+    tuner.tune(2, {"builder": OPTION["builder"], "runner": OPTION["runner"]})
+    assert tuner.best_flops > 0

@@ -145,6 +145,23 @@ def test_output_that_nobody_reads_ends_the_command_in_silence(command, repositor
     assert (done.returncode, done.stderr) == (UNREAD, "")
 
 
+@pytest.mark.parametrize(
+    ("command", "code"), [("compile MODEL -o OUT", UNREAD), ("compile none.onnx", FILE)]
+)
+def test_progress_and_errors_that_nobody_reads(command, code, repository, tmp_path):
+    model = str(repository / "src" / "slipway" / "models" / "digits" / "digits.onnx")
+    reads, writes = os.pipe()
+    os.close(reads)
+    words = command.replace("MODEL", model).replace("OUT", str(tmp_path / "m.tar")).split()
+    done = subprocess.run(
+        [sys.executable, "-m", "slipway", *words], stdout=subprocess.DEVNULL, stderr=writes,
+        timeout=120,
+    )  # fmt: skip
+    os.close(writes)
+    assert done.returncode == code
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("command", ["targets", "targets --json"])
 def test_output_that_finds_no_room_is_an_error(command):
     with Path("/dev/full").open("w") as full:

@@ -1,7 +1,11 @@
 """A bundle has what a report of a fault needs, and whoever opens it learns no secret."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -118,3 +122,20 @@ def test_wrong_options_are_told(made, tmp_path):
         CliRunner().invoke(app, ["bundle", "--log", "none.log"], catch_exceptions=False)
     with pytest.raises(OptionError, match="needs --device"):
         CliRunner().invoke(app, ["bundle", "--tracker", "lab:9190"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP])
+def test_a_bundle_that_is_ended_ends_its_command(tmp_path, sent):
+    script = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(99)"
+    words = [sys.executable, "-m", "slipway", "bundle", "--", sys.executable, "-c", script]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    end = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    process.send_signal(sent)
+    assert process.wait(30) == -sent
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

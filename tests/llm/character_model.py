@@ -92,7 +92,7 @@ def perplexity(rows, tokens):
 
 
 def main():
-    from slipway.llm.config import from_transformers
+    from slipway.llm.transformers_config import from_transformers
 
     settings, weights = trained()
     write_file(FILE, from_transformers(settings), weights, "q8_0")

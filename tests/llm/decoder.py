@@ -46,15 +46,24 @@ def random_weights(config, rng, fused=False, biased=False, normed=False):
                 put(f"{at}self_attn.{key}_proj.weight", count, hidden)
                 if biased:
                     put(f"{at}self_attn.{key}_proj.bias", count)
-            if config.gated:
+            if config.layers[i].is_sparse:
+                put(f"{at}mlp.gate.weight", config.experts.count, hidden)
+                for e in range(config.experts.count):
+                    own = config.experts.feed_forward
+                    put(f"{at}mlp.experts.{e}.gate_proj.weight", own, hidden)
+                    put(f"{at}mlp.experts.{e}.up_proj.weight", own, hidden)
+                    put(f"{at}mlp.experts.{e}.down_proj.weight", hidden, own)
+            elif config.gated:
                 put(f"{at}mlp.gate_proj.weight", ff, hidden)
-            put(f"{at}mlp.up_proj.weight", ff, hidden)
+            if not config.layers[i].is_sparse:
+                put(f"{at}mlp.up_proj.weight", ff, hidden)
         if normed:
             joint = config.joint_norms
             put(f"{at}self_attn.q_norm.weight", rows["q"] if joint else size, around=one)
             put(f"{at}self_attn.k_norm.weight", rows["k"] if joint else size, around=one)
         put(f"{at}self_attn.o_proj.weight", hidden, config.heads * size)
-        put(f"{at}mlp.down_proj.weight", hidden, ff)
+        if not config.layers[i].is_sparse:
+            put(f"{at}mlp.down_proj.weight", hidden, ff)
     return made
 
 
@@ -75,7 +84,25 @@ def logits(config, weights, tokens):
             x = x - x.mean(-1, keepdims=True)
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + config.epsilon) * scale + bias
 
+    def mixture(x, at):
+        experts, out = config.experts, np.zeros_like(x)
+        scores = x @ w[at + "mlp.gate.weight"].T
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        scores = scores / scores.sum(-1, keepdims=True)
+        for row, own in enumerate(scores):
+            used = np.argsort(-own, kind="stable")[: experts.used]
+            whole = own[used].sum() if experts.normalised else 1
+            for e in used:
+                gate, up, down = (
+                    w[f"{at}mlp.experts.{e}.{n}_proj.weight"] for n in ("gate", "up", "down")
+                )
+                inner = ACTIVATIONS[config.activation](gate @ x[row]) * (up @ x[row])
+                out[row] += own[e] / whole * (down @ inner)
+        return out * experts.scale
+
     def feed_forward(x, at):
+        if at + "mlp.gate.weight" in w:
+            return mixture(x, at)
         act = ACTIVATIONS[config.activation]
         if not config.gated:
             return act(x @ w[at + "mlp.up_proj.weight"].T) @ w[at + "mlp.down_proj.weight"].T

@@ -43,10 +43,13 @@ def write(path, metadata, tensors):
     data = b""
     for name, tensor in tensors.items():
         data += b"\0" * (-len(data) % 32)
-        if isinstance(tensor, tuple):
+        if isinstance(tensor, tuple) and isinstance(tensor[0], int):  # a format by its number
+            kind, raw, (size, each) = tensor
+            shape = (*raw.shape[:-1], raw.shape[-1] // each * size)
+        elif isinstance(tensor, tuple):
             form, raw = FORMATS[tensor[0]], tensor[1]
             kind = numbers[tensor[0]]
-            shape = (raw.shape[0], raw.shape[1] // form.bytes * form.size)
+            shape = (*raw.shape[:-1], raw.shape[-1] // form.bytes * form.size)
         else:
             kind, raw, shape = 0, tensor.astype("<f4"), tensor.shape
         head += text(name) + struct.pack("<I", len(shape))

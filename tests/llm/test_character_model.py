@@ -8,10 +8,10 @@ import pytest
 from character_model import FILE, HELD_OUT, TEXT, perplexity, tokens_of, trained, write_file
 from decoder import logits
 
-from slipway.llm.config import from_transformers
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
 from slipway.llm.model import LanguageModel, Source, compile_model
+from slipway.llm.transformers_config import from_transformers
 from slipway.relay.expr import Constant
 from slipway.relay.ops.packed.block_formats import decode
 from slipway.runtime import cpu

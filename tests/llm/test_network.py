@@ -7,12 +7,13 @@ import pytest
 from decoder import logits, named, random_weights
 
 from slipway.errors import ModelError
-from slipway.llm.config import Rope, from_transformers
+from slipway.llm.config import Rope
 from slipway.llm.families import FAMILIES as KNOWN
 from slipway.llm.family_defaults import usual_sizes
 from slipway.llm.model import LanguageModel, Source, compile_model
 from slipway.llm.network import rope_tables
-from slipway.llm.positions import yarn_divisors
+from slipway.llm.positions import alibi_slopes, yarn_divisors
+from slipway.llm.transformers_config import from_transformers
 from slipway.llm.weights import Weights
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
@@ -98,6 +99,13 @@ PEERS_ALONE = {  # not in decoder.py
                           "layer_types": ["full_attention"] * 2,
                           "embedding_multiplier": 3.0, "attention_multiplier": 0.2,
                           "residual_multiplier": 0.4, "logits_scaling": 5.0}, {}),
+    "bloom": ({"n_layer": 3, "n_head": 4}, {}),
+    "mpt": ({"d_model": 48, "n_heads": 6, "n_layers": 2, "max_seq_len": 40,
+             "attn_config": {"clip_qkv": 0.5, "softmax_scale": 0.3}}, {}),
+    "persimmon": ({}, {}),
+    "codegen": ({"n_embd": 64, "n_head": 8, "n_layer": 2, "n_positions": 40, "rotary_dim": 6}, {}),
+    "hyperclovax": ({"residual_multiplier": 0.4, "embedding_multiplier": 3.0,
+                     "attention_multiplier": 0.2, "logits_scaling": 2.0}, {}),
     "jais2": ({"head_dim": 8, "attention_bias": True}, {}),
     "vaultgemma": ({**GEMMA, "layer_types": ["sliding_attention", "full_attention"]}, {}),
 }  # fmt: skip
@@ -112,6 +120,11 @@ VARIANTS = [  # of configurations
     ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}),
     ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
     ("falcon", {"multi_query": False, "parallel_attn": False, "bias": True}),
+    ("falcon", {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}),
+    ("bloom", {"hidden_size": 48, "n_layer": 2, "n_head": 6}),
+    ("persimmon", {"qk_layernorm": False, "hidden_act": "gelu"}),
+    ("phi", {"qk_layernorm": True}),
+    ("hyperclovax", {"use_post_norm": False}),
     ("stablelm", {"qk_layernorm": True}),
     ("cohere", {"use_qk_norm": True}),
     ("granitemoehybrid", {"num_local_experts": 0, "shared_intermediate_size": 48,
@@ -165,7 +178,8 @@ def peer_of(family, kind="AutoModelForCausalLM", **more):
     torch = pytest.importorskip("torch")
     more = {k: v for k, v in more.items() if k != "rope_local_base_freq"}
     settings = transformers.AutoConfig.for_model(family, **more)
-    settings._attn_implementation = "eager"
+    # Falcon's eager attention adds ALiBi twice.
+    settings._attn_implementation = "sdpa" if family == "falcon" else "eager"
     torch.manual_seed(0)
     peer = getattr(transformers, kind).from_config(settings).float().eval()
     with torch.no_grad():
@@ -251,8 +265,7 @@ def test_dynamic_positions_stretch_what_is_longer_than_the_context_alone():
 
 @pytest.mark.parametrize(
     ("family", "wrong", "problem"),
-    [("falcon", {"alibi": True}, "does not know ALiBi"),
-     ("gpt_neo", {"attention_types": [["global", 2]]}, "attention_types has"),
+    [("gpt_neo", {"attention_types": [["global", 2]]}, "attention_types has"),
      ("gpt_neo", {"attention_types": [[["far"], 2]]}, "a layer is 'far', neither global nor local"),
      ("gpt_neo", {"attention_types": [[["local"], 10**9]]}, "more than 10,000 layers"),
      ("gptj", {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 9, "rotary_dim": 9},
@@ -268,6 +281,36 @@ def test_queries_grow_with_their_positions():
     for grown, plain in zip(rope_tables(rope, 8), rope_tables(Rope(size=4), 8), strict=True):
         by = 1 + 0.5 * np.log1p([0, 0, 0, 1, 1, 1, 2, 2])
         np.testing.assert_allclose(grown, plain * by[:, None], rtol=1e-6)
+
+
+def test_slopes_of_alibi():
+    assert alibi_slopes(8) == tuple(2.0**-i for i in range(1, 9))
+    third = alibi_slopes(3)
+    np.testing.assert_allclose(third, [2**-4, 2**-8, 2**-2])
+    np.testing.assert_allclose(alibi_slopes(3, 16.0, ceiling=True), [2**-8, 2**-16, 2**-4])
+
+
+@pytest.mark.parametrize(("family", "joint"), [("internlm2", True), ("exaone", False)])
+def test_families_whose_classes_transformers_lacks(family, joint):
+    """A Llama's weights under their names; InternLM 2 has query, key and value by groups."""
+    plain, weights = source("llama")
+    weights = dict(weights)
+    own = {"num_layers": 2, "activation_function": "silu", "layer_norm_epsilon": 1e-6}
+    given = {"model_type": family, **SIZES, **own}
+    if family == "exaone":
+        del given["num_hidden_layers"]
+    config = from_transformers(given)
+    assert (config.heads, config.kv_heads, len(config.layers)) == (4, 2, 2)
+    if joint:
+        for i in range(2):
+            at = f"model.layers.{i}.self_attn."
+            parts = [weights.pop(f"{at}{n}_proj.weight").reshape(2, -1, 8, 32) for n in "qkv"]
+            weights[f"{at}qkv_proj.weight"] = np.concatenate(parts, 1).reshape(-1, 32)
+    given = Source(family, config, Weights.of(named(config, weights)), None)
+    tokens = np.arange(11)
+    want = loaded(plain, rows=11).feed(tokens)
+    found = loaded(given, rows=11).feed(tokens)
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-5 * np.abs(want).max())
 
 
 def test_heads_of_gpt_neox_share_nothing():
@@ -409,10 +452,13 @@ def test_a_weight_of_another_shape_is_named():
 
 
 @pytest.mark.parametrize(("given", "what"), [
-    ({"model_type": "mixtral", "num_local_experts": 8}, "a mixture of experts (num_local_experts"),
-    ({"model_type": "olmoe", "num_experts": 64}, "a mixture of experts (num_experts is 64)"),
-    ({"model_type": "bloom"}, "ALiBi's positions"),
-    ({"model_type": "mpt", "attn_config": {"alibi": True}}, "ALiBi's positions"),
+    ({"model_type": "gpt_oss", "num_local_experts": 8}, "a mixture of experts (num_local_experts"),
+    ({"model_type": "afmoe", "num_experts": 64}, "a mixture of experts (num_experts is 64)"),
+    ({"model_type": "jais", "alibi": True}, "ALiBi's positions"),
+    ({"model_type": "mpt", "attn_config": {"alibi": False}}, "positions that are not ALiBi's"),
+    ({"model_type": "mpt", "attn_config": 3}, "attn_config is 3, and must be an object"),
+    ({"model_type": "bloom", **SIZES, "apply_residual_connection_post_layernorm": True},
+     "does not know sums with what norms made"),
     ({"model_type": "falcon_h1", "mamba_d_ssm": 1024}, "state spaces"),
     ({"model_type": "lfm2", "conv_L_cache": 3}, "convolutions"),
     ({"model_type": "deepseek_v3", "kv_lora_rank": 512}, "from a latent vector (kv_lora_rank)"),
@@ -422,8 +468,7 @@ def test_a_weight_of_another_shape_is_named():
      "layers of the kind 'linear_attention'"),
     ({"model_type": "granitemoehybrid", "layers_block_type": ["mamba", "attention"],
       "num_local_experts": 0}, "layers of the kind 'mamba'"),
-    ({"model_type": "granitemoehybrid", "layer_types": ["attention"] * 2},
-     "num_local_experts is 8"),
+    ({"model_type": "jamba", "num_experts": 16}, "num_experts is 16"),
     ({"model_type": "granitemoehybrid", "num_local_experts": 0}, "layer_types is missing"),
     ({"model_type": "llama", "layer_types": ["full_attention", "chunked_attention"]},
      "a layer is 'chunked_attention'"),

@@ -57,3 +57,13 @@ def test_what_cannot_be_bound(leaves):
         relay.bind(relay.add(x, y), {3: np.zeros(2, "float32")})
     with pytest.raises(TypeInferenceError, match="takes an expression or a Function"):
         relay.bind(3, {})
+
+
+def test_numbers_of_python_have_no_dtype_of_their_own(recwarn):
+    x, k = relay.var("x", shape=(2,)), relay.var("k", shape=(), dtype="int32")
+    func = relay.Function([x, k], relay.add(x, relay.cast(k, "float32")))
+    made = relay.bind(func, {"k": 3, "x": [1, 2]})
+    np.testing.assert_array_equal(interpret(made), [4, 5])
+    assert not recwarn.list
+    with pytest.raises(SlipwayError, match=r"got float64 with 0\.5, which that cannot hold"):
+        relay.bind(func, {"k": 0.5})

@@ -159,3 +159,59 @@ def test_many_may_write_one_file(tmp_path):
     assert len(set(out.read_bytes())) == 1
     assert out.stat().st_size == 5000
     assert list(tmp_path.iterdir()) == [out]
+
+
+MAKES = """
+import pathlib, sys, time
+from slipway.toolchain.tempdir import made_whole
+folder = pathlib.Path(sys.argv[1])
+with made_whole(folder):
+    (folder / "half").write_text("of it")
+    print("begun", flush=True)
+    time.sleep(float(sys.argv[2]))
+    (folder / "whole").write_text("all of it")
+"""
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_folder_that_two_make_at_once_is_that_of_the_first(was_there, tmp_path):
+    folder = tmp_path / "new" / "project"
+    if was_there:
+        folder.mkdir(parents=True)
+    first = subprocess.Popen(
+        [sys.executable, "-c", MAKES, folder, "60"], stdout=subprocess.PIPE, text=True
+    )
+    assert first.stdout.readline() == "begun\n"
+    try:
+        with (
+            pytest.raises(FileExistsError, match="being made by another process"),
+            tempdir.made_whole(folder),
+        ):
+            raise AssertionError("it is another's")
+        assert (folder / "half").exists()
+    finally:
+        first.terminate()  # what it made goes with it, and with nothing of others
+        first.communicate(timeout=60)
+    assert folder.exists() == was_there
+    assert not folder.is_dir() or not [*folder.iterdir()]
+
+
+def test_a_folder_that_was_made_meanwhile_stays(tmp_path, monkeypatch):
+    folder = tmp_path / "above" / "project"
+    with pytest.raises(KeyError), tempdir.made_whole(folder):
+        (folder / "half").touch()
+        (tmp_path / "above" / "another").touch()
+        raise KeyError
+    assert [entry.name for entry in tmp_path.rglob("*")] == ["above", "another"]
+    made = Path.mkdir
+
+    def late(self, *arguments, **options):
+        if self == folder:
+            made(self)  # somebody else, a moment before
+            (self / "theirs").touch()
+        made(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", late)
+    with pytest.raises(KeyError), tempdir.made_whole(folder):
+        raise KeyError
+    assert (folder / "theirs").exists()

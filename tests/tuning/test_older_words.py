@@ -1,5 +1,7 @@
 """What TVM 0.9 and 0.10 say otherwise than later ones, in the words of meta_schedule."""
 
+import importlib
+
 import pytest
 
 import slipway as tvm
@@ -150,3 +152,61 @@ def test_a_task_of_a_model_is_read_by_the_classic_words():
     assert "dense" in task.task_name
     scheduler = ms.task_scheduler.RoundRobin()
     assert scheduler.tasks is scheduler.tasks_
+
+
+def test_parts_by_their_names(tmp_path, monkeypatch):
+    """Those of TVM 0.12: a runner of a tracker that the environment names, no cost model."""
+    key = "TVM_TRACKER_HOST"
+    monkeypatch.delenv(key, raising=False)
+    with pytest.raises(TuningError, match=key):
+        ms.tune_tir(product, "llvm", tmp_path, 2, runner="rpc")
+    found = ms.tune_tir(product, "llvm", tmp_path / "m", 2, cost_model="none", database="memory")
+    assert isinstance(found, ms.database.MemoryDatabase)
+    assert len(found) >= 1
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "autotvm.tuner.callback.log_to_file", "autotvm.tuner.droplet_turner.DropletTuner",
+        "autotvm.task.space.VirtualAxis", "autotvm.task.dispatcher.DispatchContext",
+        "meta_schedule.cost_model.xgb_model.XGBModel",
+        "meta_schedule.database.ordered_union_database.OrderedUnionDatabase",
+        "meta_schedule.feature_extractor.per_store_feature.PerStoreFeature",
+        "meta_schedule.measure_callback.add_to_database.AddToDatabase",
+        "meta_schedule.mutator.mutate_parallel.MutateParallel",
+        "meta_schedule.postproc.rewrite_layout.RewriteLayout",
+        "meta_schedule.schedule_rule.schedule_rule.PyScheduleRule",
+        "meta_schedule.search_strategy.replay_trace.ReplayTrace",
+        "meta_schedule.space_generator.post_order_apply.PostOrderApply",
+        "meta_schedule.task_scheduler.round_robin.RoundRobin",
+    ],
+)  # fmt: skip
+def test_modules_as_classic_tvm_divides_them(path):
+    module, _, name = f"slipway.{path}".rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    package = importlib.import_module(module.rpartition(".")[0])
+    assert found is getattr(package, name)
+
+
+def test_loggers_of_a_working_folder(tmp_path):
+    loggers = ms.logging.get_loggers_from_work_dir(tmp_path, ["dense", "conv"])
+    loggers[1].warning("seen")
+    (file,) = (tmp_path / "logs").glob("*conv*")
+    assert "seen" in file.read_text()
+    assert ms.logging.get_logger("x").name == "slipway.tuning.x"
+
+
+def test_files_of_classic_databases_are_not_taken_for_ours(tmp_path, caplog):
+    workloads, records = tmp_path / "database_workload.json", tmp_path / "records.json"
+    workloads.write_text('["8231", "eyJyb290IjogMX0="]\n')
+    records.write_text("")
+    ms.database.JSONDatabase(str(workloads), str(records))
+    assert f"{workloads} is not read" in caplog.text
+
+
+def test_a_working_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TuningError, match=r"file/below/tuning.sqlite cannot be made: Not a dir"):
+        ms.tune_tir(product, "llvm", tmp_path / "file" / "below", 2)

@@ -23,7 +23,7 @@ from slipway.auto_scheduler import (
     workload_registry,
 )
 from slipway.auto_scheduler import records as measure_record
-from slipway.auto_scheduler.compute_dag import ComputeDAG
+from slipway.auto_scheduler.compute_dag import ComputeDAG, LayoutRewriteOption
 from slipway.auto_scheduler.cost_model import RandomModel, XGBModel
 from slipway.auto_scheduler.measure import (
     LocalBuilder,
@@ -42,8 +42,13 @@ from slipway.auto_scheduler.records import (
     load_records,
     save_records,
 )
-from slipway.auto_scheduler.relay_integration import ApplyHistoryBest, extract_tasks
+from slipway.auto_scheduler.relay_integration import (
+    ApplyHistoryBest,
+    extract_tasks,
+    is_auto_scheduler_enabled,
+)
 from slipway.auto_scheduler.search_policy import (
+    EmptyPolicy,
     PreloadCustomSketchRule,
     PreloadMeasuredStates,
     SketchPolicy,
@@ -61,12 +66,14 @@ from slipway.auto_scheduler.workload_registry import make_workload_key, register
 from slipway.classic.placeholders import TUNING, placeholder_of
 
 __all__ = [
-    "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext",
+    "ApplyHistoryBest", "ComputeDAG", "EmptyPolicy", "HardwareParams", "LayoutRewriteOption",
+    "LocalBuilder", "LocalRPCMeasureContext",
     "LocalRunner", "MeasureInput", "MeasureResult", "PreloadCustomSketchRule",
     "PreloadMeasuredStates", "RPCRunner", "RandomModel", "RecordReader", "RecordToFile",
     "SearchTask", "SketchPolicy", "TaskScheduler", "TuningOptions", "XGBModel", "_ffi_api",
     "auto_schedule",
     "compute_dag", "cost_model", "create_task", "distill_record_file", "extract_tasks",
+    "is_auto_scheduler_enabled",
     "load_best_record", "load_records", "loop_state", "make_workload_key", "measure",
     "measure_record", "recover_measure_input", "register_task_input_check_func",
     "register_workload", "relay_integration", "save_records", "search_policy", "search_task",

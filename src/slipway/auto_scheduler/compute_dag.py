@@ -6,6 +6,7 @@ import heapq
 import json
 import math
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +38,7 @@ from slipway.ir.expr import (
     Sub,
 )  # fmt: skip
 from slipway.ir.node import Node
+from slipway.target import Target
 from slipway.te.infer_bound import Bounds
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp
 from slipway.te.primitives.state import INLINE
@@ -44,6 +46,22 @@ from slipway.te.schedule import Schedule
 
 _ARITHMETIC = (Add, Sub, Mul, Div, FloorDiv, FloorMod, Mod, Max, Min)
 _COMPARISONS = (EQ, NE, LT, LE, GT, GE)
+
+
+class LayoutRewriteOption(IntEnum):
+    """What becomes of the layouts of a computation's inputs; here they stay as they are."""
+
+    NO_REWRITE = 0
+    INSERT_TRANSFORM_STAGE = 1
+    REWRITE_FOR_PRE_TRANSFORMED = 2
+
+    @staticmethod
+    def get_target_default(target: Target, in_relay_integration: bool = False) -> int:
+        """Return what classic TVM rewrites of its own accord."""
+        if not target.kind.is_cpu:
+            return LayoutRewriteOption.NO_REWRITE
+        rewritten = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
+        return rewritten if in_relay_integration else LayoutRewriteOption.INSERT_TRANSFORM_STAGE
 
 
 class ComputeDAG:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
-from slipway.auto_scheduler.records import Trial, load_records
+from slipway.auto_scheduler.records import Trial, dump_record_to_string, load_records
+from slipway.autotvm.record import write_whole
 from slipway.errors import NotAvailableError, TuningError
 from slipway.tuning.model import ScoreModel
 from slipway.tuning.space import Candidate
@@ -96,10 +97,8 @@ class XGBModel(CostModel):
         return [0.0 if one is None else 1.0 / max(1.0, model.predict(one)) for one in chosen]
 
     def save(self, file_name: str | Path) -> None:
-        """Refuse: what it learned from is a log, which can be read again."""
-        raise NotAvailableError(
-            f"the model is not saved to {file_name}: update_from_file(log) learns it again"
-        )
+        """Write down what it learned from, as a log: `load` and `model_file` learn it again."""
+        write_whole(Path(file_name), (dump_record_to_string(i, r) for i, r in self.records))
 
     def load(self, file_name: str | Path) -> None:
         """Learn from a log."""

@@ -33,6 +33,8 @@ class LoggedTask:
     target: Target
     layout_rewrite_option: int = 0
     task_input_names: tuple[str, ...] = ()
+    hardware_params: tuple[Any, ...] = ()
+    kernel: None = None  # a line of a model's kernel is no line of a schedule
 
     @cached_property
     def compute_dag(self) -> ComputeDAG:
@@ -99,6 +101,7 @@ def load_record_from_string(line: str) -> Trial:
         task = LoggedTask(
             str(head[0]), target, int(head[4]) if len(head) > 4 else 0,
             tuple(head[5]) if len(head) > 5 else (),
+            tuple(head[2]) if len(head) > 2 else (),
         )  # fmt: skip
         known = row.get("candidate")
         candidate = None if known is None else candidate_of(known[0], known[1])
@@ -139,11 +142,19 @@ def load_records(filename: str | Path) -> Iterator[Trial]:
 
 
 def lines_of(filename: str | Path) -> list[str]:
-    """Return the lines of a log.  Raises TuningError for a file that cannot be read."""
+    """Return the lines of a log, empty ones for those that were cut.
+
+    Raises TuningError for a file that cannot be read.
+    """
     try:
-        return Path(filename).read_text(encoding="utf-8").splitlines()
+        lines = Path(filename).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TuningError(f"the log {filename} cannot be read: {reason_of(error)}") from error
+    for number, line in enumerate(lines, 1):
+        if record.is_cut(line):
+            record.tell_cut(filename, number)
+            lines[number - 1] = ""
+    return lines
 
 
 def is_of_kernel(line: str) -> bool:
@@ -156,11 +167,7 @@ def save_records(
 ) -> None:
     """Add trials to a log."""
     text = "".join(dump_record_to_string(i, r) + "\n" for i, r in zip(inputs, results, strict=True))
-    try:
-        with Path(filename).open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise TuningError(f"a trial cannot be written to {filename}: {reason_of(error)}") from error
+    record.append(filename, text)
 
 
 def load_best_record(
@@ -210,7 +217,12 @@ class RecordToFile:
 
     def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
         self.filename = str(filename)
-        Path(self.filename).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(self.filename).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TuningError(
+                f"the folder of the log {self.filename} cannot be made: {reason_of(error)}"
+            ) from error
 
     def callback(
         self, policy: Any, inputs: list[MeasureInput], results: list[MeasureResult]

@@ -26,6 +26,7 @@ from slipway.errors import TuningError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.target import Target
+from slipway.transform.context import PassContext
 
 _log = logging.getLogger("slipway.auto_scheduler")
 
@@ -114,3 +115,8 @@ class ApplyHistoryBest:
 
     def __exit__(self, *exception: object) -> None:
         self._kernels.__exit__(*exception)
+
+
+def is_auto_scheduler_enabled() -> bool:
+    """Return whether the present PassContext asks for what was found."""
+    return bool(PassContext.current().config.get("relay.backend.use_auto_scheduler", False))

@@ -13,7 +13,7 @@ from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.auto_scheduler.records import load_records
 from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule
 from slipway.autotvm import measure as engine
-from slipway.autotvm.tuner import RandomTuner, Tuner, XGBTuner
+from slipway.autotvm.tuner import GridSearchTuner, RandomTuner, Tuner, XGBTuner
 from slipway.errors import TuningError
 
 EngineCallback = Callable[
@@ -118,6 +118,39 @@ class SketchPolicy(SearchPolicy):
         """Return states of random candidates."""
         rng = random.Random(self.task.key)
         return [self.task.config_of(self.task.space.sample(rng)) for _ in range(count)]
+
+    def evolutionary_search(self, init_populations: Sequence[Any], out_size: int) -> list[Any]:
+        """Return states that mutations and crossings make of some, the best by the model first."""
+        rng, space = random.Random(self.task.key), self.task.space
+        known = [c for c in map(self.task.candidate_of, init_populations) if c is not None]
+        found = dict.fromkeys(known)
+        while known and len(found) < len(known) + 4 * out_size:
+            child = space.crossed(rng.choice(known), rng.choice(known), rng)
+            before = len(found)
+            found |= dict.fromkeys([child, *list(space.neighbours(child))[:4]])
+            if len(found) == before:
+                break
+        states = [self.task.config_of(c) for c in found]
+        scores = self.model.predict(self.task, states) if states else []
+        order = sorted(range(len(states)), key=lambda i: -scores[i])
+        return [states[i] for i in order[:out_size]]
+
+
+class EmptyPolicy(SearchPolicy):
+    """Measures the computation with one schedule, the first of its sketches."""
+
+    def __init__(self, task: Any, init_search_callbacks: Sequence[Any] | None = None) -> None:
+        super().__init__(task, init_search_callbacks or ())
+        self.tuner: Tuner = GridSearchTuner(task)
+
+    def run(self, options: Any) -> None:
+        """Make the one trial."""
+        self.tuner.tune(
+            1, options.measuring, callbacks=[told(self, options.measure_callbacks, options.verbose)]
+        )
+
+
+Policy = SketchPolicy | EmptyPolicy
 
 
 def told(policy: SearchPolicy, callbacks: Sequence[Any], verbose: int = 1) -> EngineCallback:

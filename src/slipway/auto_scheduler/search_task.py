@@ -24,7 +24,7 @@ from slipway.auto_scheduler.records import (
     load_records,
     task_record,
 )
-from slipway.auto_scheduler.search_policy import SketchPolicy
+from slipway.auto_scheduler.search_policy import Policy, SketchPolicy
 from slipway.auto_scheduler.sketch import Sketches
 from slipway.auto_scheduler.sketch_gpu import GpuSketches
 from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule, RuledSketches
@@ -51,11 +51,6 @@ from slipway.tuning.space import Candidate, Choices
 
 FIRST = 64  # candidates among which one has to be legal
 TASK_INPUT_BUFFER_TABLE: dict[str, dict[str, NDArray]] = {}
-
-
-def _input_file(name: str) -> Path:
-    """Return where an input's values are kept, in the working folder."""
-    return Path(f"{name}.npy")
 
 
 class TuningOptions:
@@ -143,7 +138,7 @@ class SearchTask(ScheduledTask):
         if task_inputs_save_to_file:
             for name in self.task_input_names:
                 values = TASK_INPUT_BUFFER_TABLE[workload_key][name]
-                np.save(_input_file(name), values.numpy(), allow_pickle=False)
+                np.save(Path(f"{name}.npy"), values.numpy(), allow_pickle=False)
 
     def _take_inputs(self, given: Any, overwrite: bool) -> None:
         table = TASK_INPUT_BUFFER_TABLE.setdefault(self.workload_key, {})
@@ -156,7 +151,7 @@ class SearchTask(ScheduledTask):
                     )
                 table[name] = given[name]
             elif name not in table:
-                file = _input_file(name)
+                file = Path(f"{name}.npy")
                 if not file.exists():
                     raise TuningError(
                         f"there is no value of the input {name!r}, and no file {file}: give "
@@ -242,7 +237,7 @@ class SearchTask(ScheduledTask):
     # As a script sees it.
 
     def tune(
-        self, tuning_options: TuningOptions, search_policy: SketchPolicy | None = None,
+        self, tuning_options: TuningOptions, search_policy: Policy | None = None,
         adaptive_training: bool = False,
     ) -> None:  # fmt: skip
         """Search; what is found is in the log of the options' `RecordToFile`."""
@@ -344,7 +339,7 @@ class KernelSearchTask:
         return getattr(config, "candidate", None)
 
     def tune(
-        self, tuning_options: TuningOptions, search_policy: SketchPolicy | None = None,
+        self, tuning_options: TuningOptions, search_policy: Policy | None = None,
         adaptive_training: bool = False,
     ) -> None:  # fmt: skip
         """Search; what is found is in the log of the options' `RecordToFile`."""
@@ -375,7 +370,7 @@ def create_task(
 
 
 def auto_schedule(
-    task: SearchTask, search_policy: SketchPolicy | None = None,
+    task: SearchTask, search_policy: Policy | None = None,
     tuning_options: TuningOptions | None = None,
 ) -> Any:  # fmt: skip
     """Search and return (schedule, arguments) of the best; needs a `RecordToFile` (classic)."""

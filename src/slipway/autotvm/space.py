@@ -8,186 +8,151 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import permutations, product
 from typing import Any
 
-from slipway import te
+import numpy as np
+
+from slipway.autotvm.entities import (
+    KINDS,
+    AnnotateEntity,
+    Entity,
+    InstantiationError,
+    OtherOptionEntity,
+    ReorderEntity,
+    SplitEntity,
+)
+from slipway.autotvm.indices import Indexed
+from slipway.autotvm.knobs import (
+    AnnotateSpace,
+    MadeAxis,
+    OtherOptionSpace,
+    ReorderSpace,
+    SplitSpace,
+    TransformSpace,
+    VirtualAxis,
+    axes_of,
+)
 from slipway.errors import TuningError, did_you_mean
-from slipway.ir.expr import IntImm, IterVar
 from slipway.tuning.space import Candidate, Choices, candidate_of
 
-
-@dataclass(frozen=True)
-class SplitEntity:
-    """The lengths of the axes that one is split into, the outermost first; -1: what is left."""
-
-    size: list[int]
-    code = "sp"
-
-    @property
-    def plain(self) -> Any:
-        """The choice as JSON's values."""
-        return list(self.size)
-
-    def apply(self, sch: te.Schedule, op: te.Tensor | te.Operation, axis: IterVar) -> list[IterVar]:
-        """Split `axis` of a stage and return the parts, the outermost first."""
-        found = []
-        for i in range(1, len(self.size)):
-            outer, axis = sch[op].split(axis, math.prod(self.size[i:]))
-            found.append(outer)
-        return [*found, axis]
-
-
-@dataclass(frozen=True)
-class ReorderEntity:
-    """An order of axes, by their numbers."""
-
-    perm: tuple[int, ...]
-    code = "re"
-
-    @property
-    def plain(self) -> Any:
-        """The choice as JSON's values."""
-        return list(self.perm)
-
-    def apply(
-        self, sch: te.Schedule, op: te.Tensor | te.Operation, axes: Sequence[IterVar]
-    ) -> list[IterVar]:
-        """Reorder axes of a stage and return them in their new order."""
-        found = [axes[i] for i in self.perm]
-        sch[op].reorder(*found)
-        return found
-
-
-@dataclass(frozen=True)
-class OtherOptionEntity:
-    """A choice of a list of values."""
-
-    val: Any
-    code = "ot"
-
-    @property
-    def plain(self) -> Any:
-        """The choice as JSON's values."""
-        return self.val
-
-
-@dataclass(frozen=True)
-class AnnotateEntity:
-    """What is done to each of some axes: "none", "unroll" or "vec"."""
-
-    anns: tuple[str, ...]
-    code = "an"
-
-    @property
-    def plain(self) -> Any:
-        """The choice as JSON's values."""
-        return list(self.anns)
-
-    def apply(
-        self,
-        sch: te.Schedule,
-        op: te.Tensor | te.Operation,
-        axes: Sequence[IterVar],
-        axis_lens: Sequence[int] | None = None,
-        max_unroll: int | None = None,
-        vec_size: Sequence[int] | None = None,
-    ) -> list[IterVar]:
-        """Unroll and vectorize axes of a stage; those longer than `max_unroll` are not unrolled.
-
-        With `axis_lens` and `vec_size` an axis is vectorized where its length is one of the sizes.
-        """
-        for number, (axis, what) in enumerate(zip(axes, self.anns, strict=True)):
-            length = axis_lens[number] if axis_lens is not None else None
-            if what == "unroll" and (max_unroll is None or length is None or length <= max_unroll):
-                sch[op].unroll(axis)
-            elif what == "vec" and (vec_size is None or length is None or length in vec_size):
-                sch[op].vectorize(axis)
-        return list(axes)
-
-
-Entity = SplitEntity | ReorderEntity | AnnotateEntity | OtherOptionEntity
-_KINDS: dict[str, Callable[[Any], Entity]] = {
-    "sp": lambda plain: SplitEntity([int(n) for n in plain]),
-    "re": lambda plain: ReorderEntity(tuple(int(n) for n in plain)),
-    "an": lambda plain: AnnotateEntity(tuple(map(str, plain))),
-    "ot": OtherOptionEntity,
-}
+# What may be done to an axis, in the order in which features of a configuration count it.
+_ANNOTATIONS = (
+    "none", "vec", "unroll", "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x",
+    "threadIdx.y", "threadIdx.z", "vthread", "fuse",
+)  # fmt: skip
 
 
 class _Config:
-    """What a template may ask of a configuration, whichever it is."""
+    """What a template may ask of a configuration, whichever it is.
+
+    ``define_*`` returns what stands for the axes that the knob makes, for other knobs.
+    """
 
     is_fallback = False  # whether neither a tuner nor a log has chosen
 
     def __init__(self, entities: Mapping[str, Entity]) -> None:
         self._entities = dict(entities)
         self.flop = 0.0
+        self.errors: list[str] = []
+        self.code_hash: str | None = None
 
     def define_split(
         self,
         name: str,
-        axis: IterVar | int,
+        axis: Any,
         policy: str = "factors",
         *,
         num_outputs: int = 2,
         max_factor: int | None = None,
+        no_tail: bool | None = None,
         candidate: Sequence[Sequence[int]] | None = None,
         filter: Callable[[SplitEntity], bool] | None = None,
-    ) -> None:
+    ) -> list[MadeAxis]:
         """Define a knob that splits an axis into `num_outputs`.
 
-        `policy` says of what lengths: "factors" of the axis, "power2", or those of "candidate".
+        `policy` says of what lengths: "factors" of the axis, "power2", both ("verbose"), or those
+        of "candidate"; with `no_tail` they divide it.
         """
 
-        def made() -> list[SplitEntity]:
-            sizes = _sizes(name, axis, policy, num_outputs, max_factor, candidate)
-            found = [SplitEntity(list(size)) for size in sizes]
-            return found if filter is None else [e for e in found if filter(e)]
+        def made() -> SplitSpace:
+            return SplitSpace(
+                name, axis, policy, num_outputs, max_factor, no_tail, candidate, filter
+            )
 
-        self._define(name, made)
+        return self._define(name, made, num_outputs)
 
     def define_knob(self, name: str, candidate: Iterable[Any]) -> None:
         """Define a knob with a list of values; ``cfg[name].val`` is the chosen one."""
-        self._define(name, lambda: [OtherOptionEntity(value) for value in candidate])
+        self._define(name, lambda: OtherOptionSpace(list(candidate)), 0)
 
     def define_reorder(
-        self,
-        name: str,
-        axes: Sequence[Any],
-        policy: str,
-        *,
-        candidate: Sequence[Sequence[Any]] | None = None,
-    ) -> None:
-        """Define a knob that orders axes: "identity", "all", or the orders of "candidate"."""
-        self._define(name, lambda: [ReorderEntity(p) for p in _orders(axes, policy, candidate)])
+        self, name: str, axes: Sequence[Any], policy: str, **options: Any
+    ) -> list[MadeAxis]:
+        """Define a knob that orders axes.
 
-    def define_annotate(self, name: str, axes: Sequence[Any], policy: str) -> None:
-        """Define a knob that unrolls and vectorizes axes, the innermost last.
-
-        `policy`: "unroll" all; "unroll_vec" all, the last as lanes; "try_unroll", "try_vec" and
-        "try_unroll_vec" choose for each axis whether, and lanes for the last one only.
+        `policy`: "identity", "all", "interval_all" (all of the axes ``interval=(begin, end)``), the
+        orders of "candidate", "interleave" and "interleave_cuda" (chains of `spatial` axes and of
+        `reduce` axes).
         """
-        self._define(name, lambda: [AnnotateEntity(a) for a in _annotations(len(axes), policy)])
+        known = axes_of(axes)
+        given = {id(axis): own for axis, own in zip(axes, known, strict=True)}
 
-    def axis(self, var: IterVar | int) -> IterVar | int:
-        """Return what stands for an axis in ``define_*``: the axis."""
-        return var
+        def own(value: Any) -> Any:
+            if isinstance(value, list | tuple) and not isinstance(value, MadeAxis):
+                return [own(v) for v in value]
+            return given.get(id(value), value)
+
+        options = {
+            key: own(value) if key in ("candidate", "spatial", "reduce") else value
+            for key, value in options.items()
+        }
+        return self._define(name, lambda: ReorderSpace(name, known, policy, **options), len(known))
+
+    def define_annotate(
+        self, name: str, axes: Sequence[Any], policy: str, **options: Any
+    ) -> list[MadeAxis]:
+        """Define a knob that says what is done to axes.
+
+        `policy`: words of "try" (nothing), "unroll" and "vec" with "_" between them, any of which
+        each axis may have, lanes one at most; "bind_gpu" and "bind_gpu_virtual" bind them to
+        threads; "locate_cache" chooses the `num_anchor` axes at which caches are computed.
+        """
+        return self._define(
+            name, lambda: AnnotateSpace(name, axes_of(axes), policy, **options), len(axes)
+        )
+
+    @staticmethod
+    def axis(var: Any) -> VirtualAxis:
+        """Return what stands for an axis in ``define_*``, before there is a schedule."""
+        return VirtualAxis(var)
 
     reduce_axis = axis
 
-    def add_flop(self, flop: float) -> None:
+    def add_flop(self, flop: Any) -> None:
         """Say how many operations the template has; else they are counted."""
         self.flop += float(flop)
 
-    def _define(self, name: str, make: Callable[[], list[Any]]) -> None:
+    def raise_error(self, msg: str) -> None:
+        """Say that it is no configuration, and why: it is not compiled then."""
+        self.errors.append(msg)
+
+    def valid(self) -> bool:
+        """Return whether nothing was said against it."""
+        return not self.errors
+
+    def multi_filter(self, filter: Callable[[Mapping[str, Entity]], bool]) -> None:
+        """Say which choices go together, while the space is collected."""
+
+    def _define(self, name: str, make: Callable[[], TransformSpace], axes: int) -> list[MadeAxis]:
         raise NotImplementedError
 
     def __contains__(self, name: str) -> bool:
         return name in self._entities
 
-    def __getitem__(self, name: str) -> Entity:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entities)
+
+    def __getitem__(self, name: str) -> Any:
         """Return the choice of a knob.  Raises TuningError for one that is not defined."""
         if name not in self._entities:
             raise TuningError(
@@ -200,31 +165,55 @@ class _Config:
 class ConfigEntity(_Config):
     """One choice of every knob; `index` is its number in the space."""
 
-    def __init__(self, index: int, entities: Mapping[str, Entity]) -> None:
-        super().__init__(entities)
-        self.index = index
+    def __init__(
+        self,
+        index: int,
+        code_hash: str | None,
+        entity_map: Mapping[str, Entity],
+        constraints: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(entity_map)
+        self.index, self.code_hash = index, code_hash
+        del constraints
 
-    def _define(self, name: str, make: Callable[[], list[Any]]) -> None:
+    def _define(self, name: str, make: Callable[[], TransformSpace], axes: int) -> list[MadeAxis]:
         """Leave the choice as it is; there must be one."""
         self[name]
+        return [MadeAxis(None, i) for i in range(axes)]
+
+    def get_flatten_feature(self) -> Any:
+        """Return the choices as numbers, in a row."""
+        found: list[float] = []
+        for entity in self._entities.values():
+            if isinstance(entity, AnnotateEntity):
+                found += [float(what == one) for what in entity.anns for one in _ANNOTATIONS]
+            elif isinstance(entity, OtherOptionEntity):
+                found.append(entity.val)
+            else:
+                found += entity.plain
+        return np.array(found, dtype="float32")
+
+    def get_other_option(self) -> dict[str, Any]:
+        """Return the values of the knobs that have some."""
+        return {n: e.val for n, e in self._entities.items() if isinstance(e, OtherOptionEntity)}
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return it as classic TVM's logs have it."""
         entities = [[name, e.code, e.plain] for name, e in self._entities.items()]
-        return {"index": self.index, "code_hash": None, "entity": entities}
+        return {"index": self.index, "code_hash": self.code_hash, "entity": entities}
 
     @staticmethod
     def from_json_dict(json_dict: Mapping[str, Any]) -> ConfigEntity:
         """Return the configuration of a log's line.  Raises TuningError for another kind."""
         found: dict[str, Entity] = {}
         for name, code, plain in json_dict["entity"]:
-            if code not in _KINDS:
+            if code not in KINDS:
                 raise TuningError(
                     f"the knob {name!r} of a log is of kind {code!r}, which templates here have "
-                    f"not: {', '.join(_KINDS)}"
+                    f"not: {', '.join(KINDS)}"
                 )
-            found[name] = _KINDS[code](plain)
-        return ConfigEntity(int(json_dict["index"]), found)
+            found[name] = KINDS[code](plain)
+        return ConfigEntity(int(json_dict["index"]), json_dict.get("code_hash"), found)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConfigEntity) and self._entities == other._entities
@@ -232,67 +221,69 @@ class ConfigEntity(_Config):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        chosen = ", ".join(f"{name}={e.plain}" for name, e in self._entities.items())
-        return f"{{{chosen}}},{self.index}"
+        return f"{list(self._entities.items())},{self.code_hash},{self.index}"
 
 
-class ConfigSpace(_Config):
+class ConfigSpace(Indexed, _Config):
     """All choices: `space_map` has those of each knob.  The first knob varies fastest."""
 
     def __init__(self) -> None:
-        super().__init__({})
-        self.space_map: dict[str, list[Entity]] = {}
+        Indexed.__init__(self)
+        _Config.__init__(self, {})
+        self.space_map: dict[str, TransformSpace] = {}
 
-    def _define(self, name: str, make: Callable[[], list[Any]]) -> None:
-        if name in self.space_map:
-            return
+    def _define(self, name: str, make: Callable[[], TransformSpace], axes: int) -> list[MadeAxis]:
+        if self.is_fallback and name in self._entities:
+            return [MadeAxis(None, i) for i in range(axes)]
         found = make()
-        if not found:
+        if not len(found):
             raise TuningError(f"the knob {name!r} has no value to choose from")
         self.space_map[name] = found
         self._entities[name] = found[0]
-
-    def __len__(self) -> int:
-        return math.prod(map(len, self.space_map.values()))
+        self.clear_cache()
+        return [MadeAxis(found, i) for i in range(axes)]
 
     def get(self, index: int) -> ConfigEntity:
-        """Return a configuration by its number.  Raises IndexError beyond the last."""
-        if not 0 <= index < len(self):
-            raise IndexError(f"there is no configuration {index}; there are {len(self)}")
-        left, found = index, {}
-        for name, entities in self.space_map.items():
-            left, at = divmod(left, len(entities))
-            found[name] = entities[at]
-        return ConfigEntity(index, found)
-
-    def __iter__(self) -> Iterator[ConfigEntity]:
-        return (self.get(index) for index in range(len(self)))
+        """Return a configuration by its number.  Raises IndexError for a number of none."""
+        if not 0 <= index < self.range_length:
+            raise IndexError(f"there is no configuration {index}; there are {self.range_length}")
+        if not self.is_index_valid(index):
+            raise IndexError(f"multi_filter refuses the configuration {index}")
+        return ConfigEntity(index, self.code_hash, self.entities_at(index))
 
     # As the search sees it: knobs whose values are the numbers of choices.
 
     def choices(self, default: int) -> Choices:
         """Return the space for a search that starts at the configuration `default`."""
         values = {name: tuple(range(len(e))) for name, e in self.space_map.items()}
-        return Choices({"template": values}, {"template": self.candidate(default)})
+        return _Filtered(self, {"template": values}, {"template": self.candidate(default)})
 
     def candidate(self, index: int) -> Candidate:
         """Return a configuration as the search knows it."""
-        left, knobs = index, {}
-        for name, entities in self.space_map.items():
-            left, knobs[name] = divmod(left, len(entities))
-        return candidate_of("template", knobs)
+        return candidate_of(
+            "template", dict(zip(self.space_map, self.point2knob(index), strict=True))
+        )
 
     def index_of(self, candidate: Candidate) -> int:
         """Return the number of what a search chose."""
-        knobs, index, step = dict(candidate.knobs), 0, 1
-        for name, entities in self.space_map.items():
-            index += knobs[name] * step
-            step *= len(entities)
-        return index
+        knobs = dict(candidate.knobs)
+        return self.knob2point([knobs[name] for name in self.space_map])
 
     def __repr__(self) -> str:
-        knobs = ", ".join(f"{name}: {len(e)}" for name, e in self.space_map.items())
-        return f"ConfigSpace(len={len(self)}, {knobs})"
+        knobs = "".join(f"  {i:2} {n}: {e}\n" for i, (n, e) in enumerate(self.space_map.items()))
+        return f"ConfigSpace (len={len(self)}, space_map=\n{knobs})"
+
+
+class _Filtered(Choices):
+    """The space of a template, without what its `multi_filter` refuses."""
+
+    def __init__(self, config_space: ConfigSpace, values: Any, defaults: Any) -> None:
+        super().__init__(values, defaults)
+        self._config_space = config_space
+
+    def allows(self, candidate: Candidate) -> bool:
+        """Return whether the template has the combination."""
+        return self._config_space.is_index_valid(self._config_space.index_of(candidate))
 
 
 class FallbackConfigEntity(ConfigSpace):
@@ -316,7 +307,7 @@ class FallbackConfigEntity(ConfigSpace):
 
         Raises TuningError for a knob that is not split so, and where no split is that short.
         """
-        entity, splits = self[name], self.space_map.get(name, [])
+        entity, splits = self[name], self.space_map.get(name, ())
         if not isinstance(entity, SplitEntity) or len(entity.size) != len(constraints):
             raise TuningError(
                 f"fallback_split({name!r}, {list(constraints)}): the knob is {entity}, no split "
@@ -336,83 +327,34 @@ class FallbackConfigEntity(ConfigSpace):
         inner = left[0][1:]
         self._entities[name] = SplitEntity([whole // math.prod(inner), *inner])
 
+    def fallback_with_reference_log(self, ref_log: Iterable[tuple[Any, Any]]) -> None:
+        """Take after the configuration of a log whose splits are of the most similar lengths."""
+        splits = [n for n, s in self.space_map.items() if isinstance(s, SplitSpace)]
 
-def _sizes(
-    name: str,
-    axis: IterVar | int,
-    policy: str,
-    parts: int,
-    most: int | None,
-    candidate: Sequence[Sequence[int]] | None,
-) -> list[tuple[int, ...]]:
-    """Return the lengths that an axis may be split into, the outermost of which is -1."""
-    if policy == "candidate" or candidate is not None:
-        return [tuple(int(n) for n in size) for size in candidate or ()]
-    if policy not in ("factors", "power2", "verbose"):
-        raise TuningError(
-            f"define_split({name!r}): the policy {policy!r} is not one of factors, power2, "
-            "verbose, candidate"
-        )
-    if parts < 1:
-        raise TuningError(f"define_split({name!r}): num_outputs is {parts}, and at least 1")
-    length = _length(name, axis)
-    if policy == "factors":
-        lengths = [n for n in range(1, length + 1) if length % n == 0]
-    else:
-        lengths = [1 << i for i in range(length.bit_length()) if 1 << i <= length]
-        if policy == "verbose":
-            lengths = sorted({*lengths, *(n for n in range(1, length + 1) if length % n == 0)})
-    lengths = [n for n in lengths if most is None or n <= most]
-    found: list[tuple[int, ...]] = [()]
-    for _ in range(parts - 1):
-        found = [
-            (*size, n)
-            for size in found
-            for n in lengths
-            if (length % (math.prod(size) * n) == 0 if policy == "factors" else True)
-            and math.prod(size) * n <= length
-        ]
-    return [(-1, *size) for size in found]
+        def likeness(config: Any) -> float:
+            return sum(
+                math.gcd(self.space_map[n].product, abs(math.prod(config[n].size)))  # type: ignore[attr-defined]
+                / max(self.space_map[n].product, abs(math.prod(config[n].size)))  # type: ignore[attr-defined]
+                for n in splits
+            )
+
+        known = [
+            inp.config for inp, _ in ref_log
+            if all(n in inp.config for n in self.space_map)
+        ]  # fmt: skip
+        if not known:
+            return
+        like = max(known, key=likeness)
+        for name in splits:
+            self.fallback_split(name, [-1, *like[name].size[1:]])
+        for name in self.space_map:
+            if name not in splits:
+                self._entities[name] = like[name]
 
 
-def _length(name: str, axis: IterVar | int) -> int:
-    extent = axis.extent if isinstance(axis, IterVar) else axis
-    if not isinstance(extent, int | IntImm):
-        raise TuningError(f"define_split({name!r}): the axis has no fixed length: {extent}")
-    return int(extent)
-
-
-def _orders(
-    axes: Sequence[Any], policy: str, candidate: Sequence[Sequence[Any]] | None
-) -> list[tuple[int, ...]]:
-    count = len(axes)
-    if policy == "identity":
-        return [tuple(range(count))]
-    if policy == "all":
-        return list(permutations(range(count)))
-    if policy == "candidate":
-        numbers = {id(axis): i for i, axis in enumerate(axes)}
-        return [
-            tuple(a if isinstance(a, int) else numbers[id(a)] for a in one)
-            for one in candidate or ()
-        ]
-    raise TuningError(
-        f"define_reorder: the policy {policy!r} is not one of identity, all, candidate"
-    )
-
-
-def _annotations(count: int, policy: str) -> list[tuple[str, ...]]:
-    """Return what may be done to `count` axes."""
-    if policy == "unroll":
-        return [("unroll",) * count]
-    if policy == "unroll_vec":
-        return [(*("unroll",) * (count - 1), "vec")]
-    choices = {"try_unroll": ("none", "unroll"), "try_vec": ("none",),
-             "try_unroll_vec": ("none", "unroll")}.get(policy)  # fmt: skip
-    if choices is None:
-        raise TuningError(
-            f"define_annotate: {policy!r} is no policy; there are unroll, unroll_vec, try_unroll, "
-            "try_vec and try_unroll_vec"
-        )
-    last = (*choices, "vec") if policy.endswith("vec") else choices
-    return list(product(*[choices] * (count - 1), last))
+__all__ = [
+    "AnnotateEntity", "AnnotateSpace", "ConfigEntity", "ConfigSpace", "Entity",
+    "FallbackConfigEntity", "InstantiationError", "MadeAxis", "OtherOptionEntity",
+    "OtherOptionSpace", "ReorderEntity", "ReorderSpace", "SplitEntity", "SplitSpace",
+    "TransformSpace", "VirtualAxis",
+]  # fmt: skip

@@ -21,5 +21,11 @@ def context(target: Any, extra_files: Sequence[str | Path] | None = None) -> App
     return ApplyHistoryBest(list(extra_files) if extra_files else None)
 
 
+def load_reference_log(backend: str, model: str, workload_name: str) -> list[Any]:
+    """Return the records of classic TVM's collection: none, as none is fetched."""
+    del backend, model, workload_name
+    return []
+
+
 def __getattr__(name: str) -> Any:
     return placeholder_of(__name__, name, TUNING)

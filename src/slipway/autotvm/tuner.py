@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from slipway.autotvm import callback as callback
+from slipway.autotvm.callback import log_to_file as log_to_file
+from slipway.autotvm.callback import progress_bar as progress_bar
 from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption, MeasureResult
 from slipway.errors import ArgumentTypeError, SlipwayError, TuningError, did_you_mean
 from slipway.target import Target
@@ -141,17 +143,58 @@ class _GeneticSearch(TaskSearch[Task]):
         return list(found)
 
 
+class _DropletSearch(TaskSearch[Task]):
+    """Tries what is a step from the best, one knob's and then two knobs' at a time."""
+
+    def _proposals(self, size: int) -> list[Candidate]:
+        space, default = self.task.space, self.task.space.default
+        assert default is not None
+        best = min(self.scores, key=self.scores.__getitem__, default=default)
+        near = list(space.neighbours(best))
+        far = [c for one in near for c in space.neighbours(one)]
+        found = [c for c in dict.fromkeys([default, *near]) if c not in self.scores]
+        if not found:
+            found = [c for c in dict.fromkeys(far) if c not in self.scores]
+        return found[:size]
+
+
+class _OwnSearch(TaskSearch[Task]):
+    """Tries what a class of a script's says: whatever it is, and as often as it says it."""
+
+    own: Tuner
+
+    def _new(self, size: int) -> list[Candidate]:
+        if not self.own.has_next():
+            return []
+        found = []
+        for config in self.own.next_batch(size):
+            candidate = self.task.candidate_of(config)
+            if candidate is None:
+                raise TuningError(
+                    f"{type(self.own).__name__}.next_batch returned {config!r}, which the space of "
+                    f"{self.task} has not: task.config_space.get(index) has its configurations"
+                )
+            found.append(candidate)
+        return list(dict.fromkeys(found))
+
+
 def _all(task: Task) -> Iterable[Candidate]:
     space = task.space
     for strategy, knobs in space.values.items():
         start = dict(space.defaults[strategy].knobs)
         names = list(knobs)[::-1]  # the first varies fastest
         for values in product(*(knobs[name] for name in names)):
-            yield candidate_of(strategy, start | dict(zip(names, values, strict=True)))
+            found = candidate_of(strategy, start | dict(zip(names, values, strict=True)))
+            if space.allows(found):
+                yield found
 
 
 class Tuner:
-    """Searches one task.  `best_config`, `best_flops` and `best_iter` are what was found."""
+    """Searches one task.  `best_config`, `best_flops` and `best_iter` are what was found.
+
+    A class of a script's own says itself what is tried: it has ``next_batch(size)``, which returns
+    configurations, and may have ``has_next()`` and ``update(inputs, results)``.
+    """
 
     SEARCH: ClassVar[type[TaskSearch[Task]]] = TaskSearch
     OPTIONS: ClassVar[tuple[str, ...]] = ()  # of classic TVM's search, which this one has no use of
@@ -172,6 +215,22 @@ class Tuner:
         self.best_iter = 0
         self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
         self._log = _Log()
+
+    def has_next(self) -> bool:
+        """Return whether there is more to try."""
+        return True
+
+    def next_batch(self, batch_size: int) -> Sequence[Any]:
+        """Return the configurations to try next; the tuners here leave that to the engine."""
+        raise NotImplementedError(f"{type(self).__name__} proposes nothing by itself")
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Be told what a batch gave."""
+
+    def reset(self) -> None:
+        """Forget the best."""
+        self.best_config, self.best_flops, self.best_iter = None, 0.0, 0
+        self.best_measure_pair = None
 
     def load_history(
         self,
@@ -196,7 +255,7 @@ class Tuner:
     def tune(
         self,
         n_trial: int,
-        measure_option: MeasureOption,
+        measure_option: MeasureOption | Mapping[str, Any],
         early_stopping: int | None = None,
         callbacks: Sequence[callback.Callback] = (),
         si_prefix: str = "G",
@@ -219,9 +278,16 @@ class Tuner:
             if search.is_unmeasured:  # others may be tuned after this one
                 _log.warning("%s", unmeasured(self.task, search))
 
-    def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
+    def begin(
+        self, measure_option: MeasureOption | Mapping[str, Any], folder: Path
+    ) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
-        search = self.SEARCH(self.task, self._log, measure_option.bench(self.task, folder))
+        if isinstance(measure_option, Mapping):  # as the classic function returned one
+            measure_option = MeasureOption(**measure_option)
+        kind = self.SEARCH if type(self).next_batch is Tuner.next_batch else _OwnSearch
+        search = kind(self.task, self._log, measure_option.bench(self.task, folder))
+        if isinstance(search, _OwnSearch):
+            search.own = self
         if self.ranking is not None:
             search.model = self.ranking
         if isinstance(search, _IndexSearch):
@@ -264,6 +330,7 @@ class Tuner:
             inputs.append(inp)
             results.append(result)
         if inputs:
+            self.update(inputs, results)
             for call in callbacks:
                 call(self, inputs, results)
 
@@ -321,3 +388,10 @@ class GridSearchTuner(Tuner):
 
     SEARCH = _GridSearch
     OPTIONS = ("range_idx",)
+
+
+class DropletTuner(Tuner):
+    """Proposes what is next to the best: a descent, which ends where no step is better."""
+
+    SEARCH = _DropletSearch
+    OPTIONS = ("start_position", "pvalue")

@@ -53,20 +53,9 @@ _HOMES = {
 }
 # Those that go to a device, a tracker or a proxy: they have a token and an authority.
 _CLIENTS = (
-    *(
-        "bisect",
-        "bundle",
-        "chat",
-        "compare",
-        "doctor",
-        "explain",
-        "profile",
-        "report",
-        "rpc-query",
-        "run",
-    ),
-    *("serve", "tune", "validate"),
-)
+    "bisect", "bundle", "chat", "compare", "doctor", "profile", "report", "rpc-query", "run",
+    "serve", "tune", "validate",
+)  # fmt: skip
 
 MARKUP: Literal["markdown"] = "markdown"
 QUIET = "--quiet"

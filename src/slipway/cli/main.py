@@ -17,7 +17,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from slipway.cli.exit_codes import FAILED, FILE, INTERRUPTED, MISSING, UNREAD, USAGE, code_of
 from slipway.errors import SlipwayError, internal_error, printable
@@ -38,9 +38,10 @@ def main() -> NoReturn:
     try:
         _run()
     except SystemExit as ended:
-        unwritten = _rest_of_stdout()
+        unwritten, untold = _rest_of(sys.stdout, 1), _rest_of(sys.stderr, 2)
         # rich and typer, which print help and tables, exit with 1 when nobody reads any more.
-        is_unread = any(isinstance(e, BrokenPipeError) for e in (unwritten, ended.__context__))
+        reasons = (unwritten, untold, ended.__context__)
+        is_unread = any(isinstance(e, BrokenPipeError) for e in reasons)
         if is_unread and ended.code in (None, 0, FAILED, UNREAD):
             sys.exit(UNREAD)
         if unwritten is not None and not ended.code:
@@ -56,12 +57,13 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(handle, mode))
 
 
-def _rest_of_stdout() -> OSError | None:
+def _rest_of(stream: TextIO, handle: int) -> OSError | None:
     """Write what was printed and lies in a buffer still; return why it cannot be."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter tells it, as it ends
+        # Else the interpreter tries again as it ends, tells of it, and exits with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
         return error
     return None
 
@@ -165,8 +167,9 @@ def _temporary() -> Path | None:
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """Print one paragraph on stderr, with --json an object on stdout too, and exit with `code`."""
-    print(f"slipway: error: {printable(message, _KEPT)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody may read it any more, or the disk be full
+        print(f"slipway: error: {printable(message, _KEPT)}", file=sys.stderr)
     if "--json" in sys.argv:
-        with contextlib.suppress(OSError):  # nobody may read it any more, or the disk be full
+        with contextlib.suppress(OSError):
             print(json.dumps({"error": message, "exit_code": code}), flush=True)
     sys.exit(code)

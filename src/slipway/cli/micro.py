@@ -120,6 +120,14 @@ def fit(
     """Tell what flash and RAM MODEL takes, and which boards have them.
 
     Exits with 4 when a board named is too small; the table then says which layers are at fault.
+
+    For example:
+
+        slipway fit kws.tflite
+
+        slipway fit kws.tflite --board nucleo-f446re --board rp2040
+
+        slipway fit kws.tflite --board mps2-an386 --link
     """
     from slipway.micro.board import board_names, find_board
     from slipway.micro.fit import ModelNeeds, Verdict, estimate, fit_report
@@ -236,7 +244,14 @@ def create(
     dense_rounding: DenseRounding = None,
     signature: Signature = None,
 ) -> None:
-    """Make a project of MODEL from a template."""
+    """Make a project of MODEL from a template.
+
+    For example:
+
+        slipway micro create kws.tflite firmware --board nucleo-f446re
+
+        slipway micro create kws.tflite for-cmake --template cmake --target c --module-name kws
+    """
     from slipway.micro import TemplateProject, generate_project_from_mlf
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -369,14 +384,24 @@ Options = Annotated[
 
 @app.command("build")
 def build(directory: Project) -> None:
-    """Compile a project's firmware."""
+    """Compile a project's firmware.
+
+    For example:
+
+        slipway micro build firmware
+    """
     with _opened(directory) as project, console.step(f"Building {directory}"):
         project.build()
 
 
 @app.command("flash")
 def flash(directory: Project, port: Port = None, option: Options = None) -> None:
-    """Program the board with a project's firmware, by the tool that its description names."""
+    """Program the board with a project's firmware, by the tool that its description names.
+
+    For example:
+
+        slipway micro flash firmware
+    """
     options = given_options(option) | ({"port": port} if port else {})
     with _opened(directory, options) as project, console.step(f"Flashing {directory}"):
         project.flash()
@@ -392,6 +417,12 @@ def run(
     """Start a project's firmware and print what it sends, to its end.
 
     The bytes of outputs are shown as values. A board that sends nothing at all is an error.
+
+    For example:
+
+        slipway micro run firmware
+
+        slipway micro run firmware --port /dev/ttyACM0 --timeout 60
     """
     from slipway.micro.project_api.server import IoTimeoutError, TransportClosedError
 

@@ -33,6 +33,7 @@ from slipway.errors import SlipwayError
 from slipway.runtime.arrays.numpy_file import read_numpy_file
 from slipway.runtime.artifact import read_artifact
 from slipway.toolchain.link import write_file
+from slipway.toolchain.tempdir import unwound
 from slipway.version import VERSION
 
 # Of the variables of a process, those that Slipway, its tools or what they load go by.
@@ -179,23 +180,27 @@ def run_command(
     reader = threading.Thread(target=_read, args=(process.stdout, parts, show), daemon=True)
     reader.start()
     end = ""
-    try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        end = f"\n[ended after {timeout_s:g} s]\n"
-        process.terminate()
+    with unwound():  # a command that hangs is not left behind by whoever ends this process
         try:
-            process.wait(5)
+            process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
+            end = f"\n[ended after {timeout_s:g} s]\n"
+            _end(process)
+        except BaseException:
+            _end(process)
+            raise
     reader.join(5)
     seconds = time.monotonic() - start
     return CommandRun(tuple(words), process.returncode, seconds, _both_ends(b"".join(parts)) + end)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _read(pipe: BufferedReader, parts: list[bytes], show: Callable[[str], None]) -> None:

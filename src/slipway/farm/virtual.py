@@ -119,9 +119,8 @@ def up(
     old = load(root)
     if old is not None:
         if any(process.is_alive for process in old.processes):
-            raise ExecutionError(
-                f"a farm runs already, at port {old.port}; `slipway farm down` ends it"
-            )
+            state = f"runs already, at port {old.port}" if old.port else "is being started already"
+            raise ExecutionError(f"a farm {state}; `slipway farm down` ends it")
         down(root)
     servers = {kind: _built_server(kind) for kind in wanted if kind in KINDS}
     root.mkdir(parents=True, exist_ok=True)

@@ -170,11 +170,20 @@ class PrimFunc(BaseFunc):
 
 @node
 class GlobalVar(Node):
-    """The name of a function in a module, with its type where that is known."""
+    """The name of a function in a module, with its type where that is known.
+
+    Two are equal that have one name, known type or not.
+    """
 
     IS_PROGRAM: ClassVar[bool] = True  # callable, but an argument to functions as it is
     name: str
     function_type: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GlobalVar) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def name_hint(self) -> str:

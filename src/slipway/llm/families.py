@@ -16,6 +16,22 @@ _OF_GPT2 = (
     (".self_attn.qkv_proj.", ".attn.c_attn."), (".self_attn.o_proj.", ".attn.c_proj."),
     (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."),
 )  # fmt: skip
+_OF_GRANITE = (  # its experts' matrices, as one weight each, and those of the one for all
+    (".mlp.experts.gate_up_proj", ".block_sparse_moe.input_linear.weight"),
+    (".mlp.experts.down_proj", ".block_sparse_moe.output_linear.weight"),
+    (".mlp.gate.", ".block_sparse_moe.router.layer."), (".mlp.gate.", ".block_sparse_moe.router."),
+    (".mlp.", ".block_sparse_moe."),
+    (".mlp.shared_experts.gate_up_proj.", ".shared_mlp.input_linear."),
+    (".mlp.shared_experts.down_proj.", ".shared_mlp.output_linear."),
+)  # fmt: skip
+_NORMS_OF_HEADS = ((".q_norm.", ".q_layernorm."), (".k_norm.", ".k_layernorm."))
+_OF_FALCON = (
+    ("", "transformer."), (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."),
+    ("model.layers.", "h."), ("model.norm.", "ln_f."),
+    ("model.embed_tokens.", "word_embeddings."),
+    (".self_attn.qkv_proj.", ".self_attention.query_key_value."),
+    (".self_attn.o_proj.", ".self_attention.dense."),
+)  # fmt: skip
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
     "mistral": {},
@@ -47,7 +63,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
                    "names": ((".up_proj.", ".c_fc."), (".down_proj.", ".c_proj."))},
     "phi": {"centred": True, "gated": False, "parallel": True,
             "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
-                      ("model.norm.", "model.final_layernorm."))},
+                      ("model.norm.", "model.final_layernorm."), *_NORMS_OF_HEADS)},
     "cohere": {"centred": True, "parallel": True},
     "cohere2": {"centred": True, "parallel": True},
     "opt": {"centred": True, "gated": False, "learned_positions": True, "position_offset": 2,
@@ -76,12 +92,44 @@ FAMILIES: dict[str, dict[str, Any]] = {
                 "names": ((".attn.", ".attn.attention."), *_OF_GPT2, (".self_attn.", ".attn."),
                           (".o_proj.", ".out_proj."))},
     "falcon": {"centred": True, "gated": False, "names": (
-        ("", "transformer."), (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."),
-        ("model.layers.", "h."), ("model.norm.", "ln_f."),
-        ("model.embed_tokens.", "word_embeddings."),
-        (".self_attn.qkv_proj.", ".self_attention.query_key_value."),
-        (".self_attn.o_proj.", ".self_attention.dense."),
-        (".input_layernorm.", ".ln_attn."), (".post_attention_layernorm.", ".ln_mlp."),
+        *_OF_FALCON, (".input_layernorm.", ".ln_attn."), (".post_attention_layernorm.", ".ln_mlp."),
+    )},
+    "bloom": {"centred": True, "gated": False, "heads_apart": True, "names": (
+        *_OF_FALCON, ("model.embed_norm.", "word_embeddings_layernorm."),
+    )},
+    "mpt": {"centred": True, "gated": False, "names": (
+        ("", "transformer."), ("model.layers.", "blocks."), ("model.norm.", "norm_f."),
+        ("model.embed_tokens.", "wte."), (".input_layernorm.", ".norm_1."),
+        (".post_attention_layernorm.", ".norm_2."), (".self_attn.qkv_proj.", ".attn.Wqkv."),
+        (".self_attn.o_proj.", ".attn.out_proj."), (".mlp.", ".ffn."),
+    )},
+    "persimmon": {"centred": True, "gated": False, "heads_apart": True, "names": (
+        (".self_attn.qkv_proj.", ".self_attn.query_key_value."),
+        (".self_attn.o_proj.", ".self_attn.dense."), ("model.norm.", "model.final_layernorm."),
+        (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."), *_NORMS_OF_HEADS,
+    )},
+    "codegen": {"centred": True, "gated": False, "parallel": True, "joint_parts": 4, "names": (
+        *_OF_GPT2[:7], (".self_attn.", ".attn."), (".o_proj.", ".out_proj."),
+        (".mlp.up_proj.", ".mlp.fc_in."), (".mlp.down_proj.", ".mlp.fc_out."),
+    )},
+    "internlm2": {"heads_apart": True, "names": (
+        ("model.embed_tokens.", "model.tok_embeddings."), ("lm_head.", "output."),
+        (".self_attn.qkv_proj.", ".attention.wqkv."), (".self_attn.o_proj.", ".attention.wo."),
+        (".mlp.gate_proj.", ".feed_forward.w1."), (".mlp.up_proj.", ".feed_forward.w3."),
+        (".mlp.down_proj.", ".feed_forward.w2."), (".input_layernorm.", ".attention_norm."),
+        (".post_attention_layernorm.", ".ffn_norm."),
+    )},
+    "exaone": {"names": (
+        ("", "transformer."), ("model.layers.", "h."), ("model.norm.", "ln_f."),
+        ("model.embed_tokens.", "wte."), (".self_attn.", ".attn.attention."),
+        (".o_proj.", ".out_proj."), (".input_layernorm.", ".ln_1."),
+        (".post_attention_layernorm.", ".ln_2."), (".mlp.gate_proj.", ".mlp.c_fc_0."),
+        (".mlp.up_proj.", ".mlp.c_fc_1."), (".mlp.down_proj.", ".mlp.c_proj."),
+    )},
+    "hyperclovax": {"names": (
+        (".pre_feedforward_layernorm.", ".post_attention_layernorm."),
+        (".post_attention_layernorm.", ".post_norm1."),
+        (".post_feedforward_layernorm.", ".post_norm2."),
     )},
     "cwm": {},
     "apertus": {"gated": False,
@@ -89,6 +137,21 @@ FAMILIES: dict[str, dict[str, Any]] = {
                           (".post_attention_layernorm.", ".feedforward_layernorm."))},
     "granitemoehybrid": {"names": ((".mlp.gate_up_proj.", ".shared_mlp.input_linear."),
                                    (".mlp.down_proj.", ".shared_mlp.output_linear."))},
+    "mixtral": {"names": ((".mlp.", ".block_sparse_moe."), (".gate_proj.", ".w1."),
+                          (".up_proj.", ".w3."), (".down_proj.", ".w2."))},
+    "qwen2_moe": {"names": ((".shared_experts.", ".shared_expert."),)},
+    "qwen3_moe": {},
+    "olmoe": {"joint_norms": True},
+    "flex_olmo": {"norms_after": True, "joint_norms": True},
+    "granitemoe": {"names": _OF_GRANITE},
+    "granitemoeshared": {"names": _OF_GRANITE},
+    "ernie4_5_moe": {"names": ((".gate.e_score", ".gate.moe_statics.e_score"),
+                               (".mlp.gate.e_score", ".mlp.moe_statics.e_score"))},
+    "hunyuan_v1_moe": {"norms_behind_rope": True,
+                       "names": ((".q_norm.", ".query_layernorm."), (".k_norm.", ".key_layernorm."),
+                                 (".shared_experts.", ".shared_mlp."), (".gate.", ".gate.wg."))},
+    "dots1": {},
+    "glm4_moe": {},
     "ministral3": {},
     "jais2": {"centred": True, "gated": False},
     "vaultgemma": {"norm_offset": 1.0,
@@ -98,13 +161,33 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
 }  # fmt: skip
 # Pairs are neighbours.
-INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium", "gptj")
-ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
+INTERLEAVED = (
+    "cohere",
+    "cohere2",
+    "glm",
+    "glm4",
+    "ernie4_5",
+    "helium",
+    "gptj",
+    "ernie4_5_moe",
+    "codegen",
+)
+ROTATED_PARTS = {
+    "stablelm": 0.25,
+    "phi": 0.5,
+    "nemotron": 0.5,
+    "glm": 0.5,
+    "glm4": 0.5,
+    "glm4_moe": 0.5,
+}
 SLIDES = (  # the other families' networks do not look at a sliding_window
     "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",
     "gemma3_text", "olmo3", "cohere2", "exaone4", "cwm", "ministral3", "vaultgemma", "gpt_neo",
+    "mixtral", "qwen2_moe", "qwen3_moe", "dots1",
 )  # fmt: skip
-NO_ROPE = ("gpt2", "gpt_bigcode", "gpt_neo", "opt")
+WHEN_SAID = ("qwen2", "qwen3", "smollm3", "qwen2_moe", "qwen3_moe")  # by use_sliding_window
+NO_ROPE = ("gpt2", "gpt_bigcode", "gpt_neo", "opt", "bloom", "mpt")
+OWN_NORMS = ("stablelm", "cohere", "cohere2")  # the families whose files have that option
 OF_HEADS = {  # option of a file that norms have weights for each head -> the norms' names in it
     "qk_layernorm": ("q_layernorm.norms", "k_layernorm.norms"),
     "use_qk_norm": ("q_norm", "k_norm"),
@@ -112,6 +195,11 @@ OF_HEADS = {  # option of a file that norms have weights for each head -> the no
 FALCON = {"intermediate_size": "ffn_hidden_size", "hidden_act": "activation"}
 GPT_NEO = {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers",
            "hidden_act": "activation_function", "sliding_window": "window_size"}  # fmt: skip
+BLOOM = {"hidden_size": "n_embed", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+         "max_position_embeddings": "seq_length"}  # fmt: skip
+MPT = {"hidden_size": "d_model", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
+       "max_position_embeddings": "max_seq_len"}  # fmt: skip
+EXAONE = {"num_hidden_layers": "num_layers", "hidden_act": "activation_function"}
 OPT = {"intermediate_size": "ffn_dim", "hidden_act": "activation_function"}
 GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
          "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",

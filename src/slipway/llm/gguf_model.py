@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, did_you_mean
-from slipway.llm.config import MOST_LAYERS, LayerConfig, ModelConfig, Rope, checked
+from slipway.llm.config import MOST_LAYERS, Experts, LayerConfig, ModelConfig, Rope, checked
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.positions import yarn_amplitude, yarn_divisors
 from slipway.llm.weights import Array, Matrix, Weights
@@ -24,6 +24,11 @@ _ARCHITECTURES = {
     "gemma3": ("gemma3_text", False),
     "phi3": ("phi3", False),
     "smollm3": ("smollm3", True),
+    "granite": ("granite", True),
+    "qwen2moe": ("qwen2_moe", False),
+    "qwen3moe": ("qwen3_moe", False),
+    "olmoe": ("olmoe", False),
+    "granitemoe": ("granitemoe", True),
 }
 _LAYER_NAMES = {
     "attn_norm": "input_layernorm",
@@ -38,7 +43,18 @@ _LAYER_NAMES = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    "ffn_gate_inp": "mlp.gate",
+    "ffn_gate_exps": "mlp.experts.gate_proj",
+    "ffn_up_exps": "mlp.experts.up_proj",
+    "ffn_down_exps": "mlp.experts.down_proj",
+    "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
+    "ffn_up_shexp": "mlp.shared_experts.up_proj",
+    "ffn_down_shexp": "mlp.shared_experts.down_proj",
 }
+# Older files of Mixtral have a tensor for each expert: ffn_up.3.
+_OF_ONE = {"ffn_gate": "gate_proj", "ffn_up": "up_proj", "ffn_down": "down_proj"}
+_SUMS_TO_ONE = ("llama", "qwen3_moe", "granitemoe")  # the shares of those experts that are used
 _SANDWICH = {
     "post_attention_norm": "post_attention_layernorm",
     "ffn_norm": "pre_feedforward_layernorm",
@@ -105,26 +121,54 @@ def config_of(file: GGUFFile) -> ModelConfig:
         layers=_layers(file, data, family, interleaved, size),
         epsilon=data.number("attention.layer_norm_rms_epsilon", 1e-6),
         activation="gelu_tanh" if gemma else "silu",
-        embedding_scale=float(hidden) ** 0.5 if gemma else 1.0,
-        attention_scale=_attention_scale(family, data.count("block_count"), hidden, heads),
+        embedding_scale=float(hidden) ** 0.5 if gemma else data.number("embedding_scale", 1.0),
+        residual_scale=data.number("residual_scale", 1.0),
+        logit_scale=1 / (data.number("logit_scale", 1.0) or 1.0),
+        attention_scale=_attention_scale(family, data, hidden, heads),
         attention_softcap=data.number("attn_logit_softcapping", 50.0 * (family == "gemma2")),
         logit_softcap=data.number("final_logit_softcapping", 30.0 * (family == "gemma2")),
         tied="output.weight" not in file.tensors,
         sandwich=family in ("gemma2", "gemma3_text"),
+        joint_norms=family == "olmoe",
+        experts=_experts(file, data, family),
         end_tokens=tuple(t for t in (ends, more) if isinstance(t, int)),
         begin_token=file.metadata.get("tokenizer.ggml.bos_token_id"),
     )
     return checked(config, str(file.path))
 
 
-def _attention_scale(family: str, layers: int, hidden: int, heads: int) -> float | None:
+def _attention_scale(family: str, data: _Metadata, hidden: int, heads: int) -> float | None:
     """Return what scores are multiplied with where a head's size does not say it.
 
     The 27B models of Gemma 2 and 3 take the hidden size over the heads instead.  Files do not say
-    so: readers know them by their layers.
+    so: readers know them by their layers.  Granite's files do.
     """
-    wide = (family, layers) in (("gemma2", 46), ("gemma3_text", 62))
+    if family.startswith("granite"):
+        return data.number("attention.scale", 0.0) or None
+    wide = (family, data.count("block_count")) in (("gemma2", 46), ("gemma3_text", 62))
     return (hidden / heads) ** -0.5 if wide else None
+
+
+def _experts(file: GGUFFile, data: _Metadata, family: str) -> Experts | None:
+    """Return the mixture of experts, None where a file has none."""
+    if not file.metadata.get(f"{data.prefix}expert_count"):
+        return None
+    count, used = data.count("expert_count"), data.count("expert_used_count")
+    if used > count:
+        raise ModelError(f"{file.path}: {used} of {count} experts are used for each token")
+    size = data.count("feed_forward_length", 1)
+    size = data.count("expert_feed_forward_length", size)
+    shared = file.tensors.get("blk.0.ffn_up_shexp.weight")
+    normalised = file.metadata.get(f"{data.prefix}expert_weights_norm", family in _SUMS_TO_ONE)
+    gating = file.metadata.get(f"{data.prefix}expert_gating_func", 1)
+    if gating not in (1, 2):
+        raise ModelError(f"{file.path}: experts are chosen by {gating!r}: known are 1 (softmax) "
+                         "and 2 (sigmoid)")  # fmt: skip
+    return Experts(
+        count, used, size, "softmax" if gating == 1 else "sigmoid", bool(normalised),
+        data.number("expert_weights_scale", 0.0) or 1.0,
+        0 if shared is None else shared.shape[0],
+    )  # fmt: skip
 
 
 def _layers(
@@ -185,7 +229,8 @@ def _layers(
                 own = Rope(10000.0, rope.size, interleaved=interleaved)
         elif family == "smollm3" and (i + 1) % 4 == 0:
             own = Rope()
-        made.append(LayerConfig(own, window if slides else 0))
+        is_sparse = f"blk.{i}.ffn_gate_inp.weight" in file.tensors
+        made.append(LayerConfig(own, window if slides else 0, is_sparse=is_sparse))
     return tuple(made)
 
 
@@ -197,7 +242,11 @@ def weights_of(file: GGUFFile, config: ModelConfig) -> Weights:
         stem, _, kind = own.rpartition(".")
         if stem.startswith("blk."):
             _, number, part = stem.split(".", 2) if stem.count(".") >= 2 else ("", "", "")
-            if part == "ffn_up" and f"blk.{number}.ffn_gate.weight" not in file.tensors:
+            expert = part.rpartition(".")
+            if expert[0] in _OF_ONE and expert[2].isdecimal():
+                part = f"mlp.experts.{expert[2]}.{_OF_ONE[expert[0]]}"
+            dense = f"blk.{number}.ffn_gate_inp.weight" not in file.tensors
+            if dense and part == "ffn_up" and f"blk.{number}.ffn_gate.weight" not in file.tensors:
                 names[f"model.layers.{number}.mlp.gate_up_proj.{kind}"] = own  # as Phi-3 has it
             elif part:  # one without another name is refused when nobody asks for it
                 names[f"model.layers.{number}.{layer.get(part, part)}.{kind}"] = own

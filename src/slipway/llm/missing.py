@@ -7,7 +7,6 @@ from typing import Any
 
 KINDS = ("full_attention", "sliding_attention")
 _COUNTS_OF_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-_ALIBI = ("bloom", "mpt")  # whose files need not say so
 _STATE_SPACES = ("mamba_", "ssm_", "state_size", "time_step_rank", "linear_conv_kernel_dim")
 _RECURRENT = ("conv_L_cache", "lru_width", "attention_hidden_size")  # LFM 2, Griffin, RWKV
 _OTHERS = {  # option of a file -> what it stands for
@@ -28,7 +27,7 @@ def missing_features(given: Mapping[str, Any]) -> list[str]:
             break
     inner = given.get("attn_config")
     declared = given.get("alibi") or (isinstance(inner, Mapping) and inner.get("alibi"))
-    if declared or given.get("model_type") in _ALIBI:
+    if declared:
         found.append("ALiBi's positions")
     kinds = kinds_of_layers(given)
     others = [kind for kind in dict.fromkeys(map(str, kinds)) if kind not in KINDS]

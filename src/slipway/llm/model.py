@@ -20,13 +20,14 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError, did_you_mean, reason_of
-from slipway.llm.config import ModelConfig, from_transformers
+from slipway.llm.config import ModelConfig
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
 from slipway.llm.network import cache_slots, network
 from slipway.llm.safetensors_file import weights_of_folder
 from slipway.llm.sampling import Sampler, Sampling
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_folder, tokenizer_of_gguf
+from slipway.llm.transformers_config import from_transformers
 from slipway.llm.weights import Weights
 from slipway.relay.ops.nn.cached_attention import CACHES
 from slipway.relay.ops.packed.block_formats import FORMATS
@@ -101,8 +102,12 @@ def memory_needed(
         each = FORMATS[quantise].bytes / FORMATS[quantise].size
     head = config.heads * config.head_size
     shared = config.kv_heads * config.head_size
-    layer = config.hidden * (2 * head + 2 * shared + 3 * config.feed_forward)
-    weights = len(config.layers) * layer + config.vocabulary * config.hidden
+    weights = config.vocabulary * config.hidden
+    for layer in config.layers:
+        inside = config.feed_forward
+        if layer.is_sparse and config.experts is not None:
+            inside = config.experts.count * config.experts.feed_forward + config.experts.shared
+        weights += config.hidden * (2 * head + 2 * shared + 3 * inside)
     return int(weights * each) + cache_bytes(config, context, caches)
 
 

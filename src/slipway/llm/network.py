@@ -18,6 +18,7 @@ import numpy as np
 from slipway import relay
 from slipway.ir.module import IRModule
 from slipway.llm.config import LayerConfig, ModelConfig, Rope
+from slipway.llm.mixture import MixtureLayers
 from slipway.llm.weights import Matrix, Weights, joined, quantised
 from slipway.relay.expr import Expr, Function, Var
 
@@ -43,7 +44,7 @@ def network(
     `quantise` is the format that weights of floats get, "" for none; `caches` is the type that the
     caches hold.  The logits are those of the last token, or of all.
     """
-    return _Network(config, weights, context, rows, quantise, caches).module(all_logits)
+    return _Decoder(config, weights, context, rows, quantise, caches).module(all_logits)
 
 
 def rope_tables(rope: Rope, positions: int, context: int = 0) -> tuple[Any, Any]:
@@ -65,7 +66,9 @@ def rope_tables(rope: Rope, positions: int, context: int = 0) -> tuple[Any, Any]
     return cosines.astype(np.float32), sines.astype(np.float32)
 
 
-class _Network:
+class _Decoder(MixtureLayers):
+    """Builds the function of a model, layer by layer."""
+
     def __init__(
         self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str,
         caches: str,
@@ -78,10 +81,13 @@ class _Network:
         self.tables: dict[Rope, tuple[Expr, Expr]] = {}
 
     def module(self, all_logits: bool) -> IRModule:
+        """Return the module, with the logits of all tokens or of the last."""
         config = self.config
         tokens = relay.var("tokens", shape=(self.count,), dtype="int32")
         embedding = self.matrix("model.embed_tokens.weight", config.vocabulary, config.hidden)
         x = self.embedded(embedding, tokens)
+        if "model.embed_norm.weight" in self.weights:
+            x = self.norm(x, "model.embed_norm", config.hidden)
         if config.learned_positions:
             x = relay.add(x, self.learned_positions())
         caches: list[Var] = []
@@ -111,6 +117,7 @@ class _Network:
         return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
+        """Return a weight, in blocks where the network's are to be."""
         if self.config.transposed and name.startswith("model.layers."):
             found = self.weights.matrix(name, columns, rows)
             return quantised(Matrix(np.asarray(found.data.T, order="C")), self.quantise)
@@ -126,6 +133,7 @@ class _Network:
         return relay.take(relay.const(table.data), positions, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
+        """Return the rows of the embedding for tokens."""
         if matrix.format:
             x = relay.nn.block_take(relay.const(matrix.data), tokens, matrix.format)
         else:
@@ -133,6 +141,7 @@ class _Network:
         return self.scaled(x, self.config.embedding_scale)
 
     def scaled(self, x: Expr, scale: float) -> Any:
+        """Return `x` times a number."""
         return x if scale == 1.0 else relay.multiply(x, relay.const(np.float32(scale)))
 
     def product(self, x: Expr, matrix: Matrix, bias: str = "") -> Any:
@@ -182,6 +191,7 @@ class _Network:
         return made
 
     def layer(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
+        """Return what a layer makes of `x`."""
         config, hidden = self.config, self.config.hidden
         before = x if config.norms_after else self.norm(x, prefix + "input_layernorm", hidden)
         mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
@@ -189,21 +199,28 @@ class _Network:
         if config.parallel:
             if f"{norm_after}.weight" in self.weights:  # both read x, each through its own norm
                 before = self.norm(x, norm_after, hidden)
-            return self.added(x, mixed + self.feed_forward(prefix + "mlp.", before))
+            return self.added(x, mixed + self.second(prefix + "mlp.", layer, before))
         if config.sandwich or config.norms_after:
             x = self.added(x, self.norm(mixed, norm_after, hidden))
             before = x
             if config.sandwich:
                 before = self.norm(x, prefix + "pre_feedforward_layernorm", hidden)
-            made = self.feed_forward(prefix + "mlp.", before)
+            made = self.second(prefix + "mlp.", layer, before)
             return self.added(x, self.norm(made, prefix + "post_feedforward_layernorm", hidden))
         x = self.added(x, mixed)
-        return self.added(x, self.feed_forward(prefix + "mlp.", self.norm(x, norm_after, hidden)))
+        before = self.norm(x, norm_after, hidden)
+        return self.added(x, self.second(prefix + "mlp.", layer, before))
+
+    def second(self, prefix: str, layer: LayerConfig, x: Expr) -> Any:
+        """Return the second part of a layer, behind attention."""
+        return self.mixture(prefix, x) if layer.is_sparse else self.feed_forward(prefix, x)
 
     def added(self, x: Expr, more: Expr) -> Any:
+        """Return the sum of a layer's input and what a part of it made."""
         return relay.add(x, self.scaled(more, self.config.residual_scale))
 
     def attention(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
+        """Return the attention of tokens to themselves and those that the caches hold."""
         config = self.config
         size, count = config.head_size, config.heads
         names = [("q_proj", count * size), ("k_proj", config.kv_heads * size),
@@ -242,10 +259,13 @@ class _Network:
         scale = config.attention_scale
         if layer.score_scale != 1:
             scale = layer.score_scale * (size**-0.5 if scale is None else scale)
-        mixed = relay.nn.cached_attention(
-            query, key, value, keys, values, self.position,
-            scale, layer.window, config.attention_softcap,
-        )  # fmt: skip
+        given = (query, key, value, keys, values, self.position)
+        how = (scale, layer.window, config.attention_softcap)
+        if config.slopes:
+            slopes = relay.const(np.array(config.slopes, np.float32))
+            mixed = relay.nn.sloped_cached_attention(*given, slopes, *how)
+        else:
+            mixed = relay.nn.cached_attention(*given, *how)
         mixed = relay.reshape(mixed, (self.count, count * size))
         out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)
         return self.product(mixed, out, f"{prefix}o_proj.bias")
@@ -253,6 +273,12 @@ class _Network:
     def of_heads(self, whole: Expr, rows: list[int]) -> list[Any]:
         """Return query, key and value of one product."""
         config = self.config
+        if config.joint_parts:
+            parts = config.joint_parts
+            apart = relay.reshape(whole, (self.count, parts, 3, rows[0] // parts))
+            made = relay.split(apart, 3, axis=2)
+            query, value, key = (relay.reshape(m, (self.count, rows[0])) for m in made)
+            return [query, key, value]
         if not config.heads_apart:
             return _split(whole, rows)
         group = config.heads // config.kv_heads
@@ -280,6 +306,7 @@ class _Network:
         return [self.rotated(query, rope), self.rotated(key, plain)]
 
     def rotated(self, x: Expr, rope: Rope) -> Any:
+        """Return heads turned by the angles of their positions."""
         if not rope.size:
             return x
         if rope not in self.tables:
@@ -287,9 +314,10 @@ class _Network:
             self.tables[rope] = relay.const(cosine), relay.const(sine)
         return relay.nn.rotary_embedding(x, *self.tables[rope], self.position, rope.interleaved)
 
-    def feed_forward(self, prefix: str, x: Expr) -> Any:
+    def feed_forward(self, prefix: str, x: Expr, size: int = 0) -> Any:
+        """Return the products of a feed-forward network with `size` elements inside."""
         config = self.config
-        rows = config.feed_forward
+        rows = size or config.feed_forward
         down = self.matrix(f"{prefix}down_proj.weight", config.hidden, rows)
         if not config.gated:
             up = self.matrix(f"{prefix}up_proj.weight", rows, config.hidden)

@@ -43,3 +43,20 @@ def yarn_amplitude(factor: float, scale: float = 1.0) -> float:
 def longrope_amplitude(factor: float, original: float) -> float:
     """Return how much longer "longrope" makes the rotated vectors."""
     return math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
+
+
+def alibi_slopes(heads: int, most: float = 8.0, ceiling: bool = False) -> tuple[float, ...]:
+    """Return ALiBi's slopes: 2 to the powers of -most / n, -2 most / n, ... for a power of two n.
+
+    Of other numbers of heads the slopes between those of twice as many follow (or, with `ceiling`,
+    come from the next power of two, every second one first, as MPT has them).
+    """
+    whole = 2 ** math.floor(math.log2(heads))
+    if ceiling and whole != heads:
+        finer = alibi_slopes(2 * whole, most)
+        return (*finer[1::2], *finer[::2])[:heads]
+    slopes = tuple(2 ** (-most * (i + 1) / whole) for i in range(whole))
+    if whole == heads:
+        return slopes
+    finer = tuple(2 ** (-most * (i + 1) / (2 * whole)) for i in range(2 * whole))
+    return (*slopes, *finer[::2][: heads - whole])

@@ -97,6 +97,20 @@ class Weights:
             )
         return made
 
+    def stack(self, name: str, count: int, rows: int, columns: int) -> Matrix:
+        """Return `count` matrices of that shape as one, below each other."""
+        found = self.read(name)
+        if isinstance(found, Matrix):
+            made, shape = found, found.shape
+        else:
+            made, shape = Matrix(found.reshape(-1, found.shape[-1])), found.shape
+        if shape not in ((count, rows, columns), (count * rows, columns), (count * columns,)):
+            raise ModelError(
+                f"the weight {name!r} has the shape {shape}, not {(count, rows, columns)}, which "
+                "the model's configuration says"
+            )
+        return made
+
     def read(self, name: str) -> Matrix | Array:
         """Return a tensor as the files have it.  Raises ModelError where there is none."""
         if name not in self.names:

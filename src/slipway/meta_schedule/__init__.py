@@ -18,6 +18,7 @@ from slipway.meta_schedule import (
     database,
     default_config,
     feature_extractor,
+    logging,
     measure_callback,
     mutator,
     postproc,
@@ -66,10 +67,10 @@ __all__ = [
     "TaskScheduler", "TuneConfig", "TuneContext", "arg_info", "builder", "compile_relay",
     "compile_tir", "cost_model", "database", "default_config", "derived_object",
     "extract_task_from_relay", "extract_tasks", "feature_extractor",
-    "is_meta_schedule_enabled", "measure_callback", "mutator", "postproc", "relay_integration",
-    "runner", "schedule_rule", "search_strategy", "space_generator", "task_scheduler",
-    "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks", "tune_te", "tune_tir",
-    "tune_tvm", "utils",
+    "is_meta_schedule_enabled", "logging", "measure_callback", "mutator", "postproc",
+    "relay_integration", "runner", "schedule_rule", "search_strategy", "space_generator",
+    "task_scheduler", "tir_integration", "tune", "tune_context", "tune_relay", "tune_tasks",
+    "tune_te", "tune_tir", "tune_tvm", "utils",
 ]  # fmt: skip
 
 explain_all(globals(), __all__, COMMON)

@@ -7,6 +7,7 @@ into several.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +41,7 @@ from slipway.tuning.schedules.block_schedules import replayed, text_key
 
 FILE_NAME = "tuning.sqlite"
 Record = TuningRecord | ChoiceRecord
+_log = logging.getLogger("slipway.tuning")
 _entered: list[Database] = []
 
 
@@ -228,6 +230,12 @@ class JSONDatabase(Database, TrialDatabase):
             raise ArgumentValueError(
                 f"there is no {path}: a search writes it, and allow_missing=True begins one"
             )
+        for given in (path_workload, path_tuning_record):
+            if given is not None and Path(given).is_file() and Path(given) != path:
+                _log.warning(
+                    "%s is not read: its trials are of schedules of classic TVM's own loops. A "
+                    "search here writes %s", given, path,
+                )  # fmt: skip
         TrialDatabase.__init__(self, path)
         self.path_workload = self.path_tuning_record = str(path)
 
@@ -366,6 +374,8 @@ def kept_in(database: object, work_dir: str | Path) -> Iterator[JSONDatabase]:
     """Yield where a search keeps its trials; one of a script's own gets what was verified after."""
     if isinstance(database, JSONDatabase):
         yield database
+    elif database == "memory":
+        yield MemoryDatabase()
     elif database is None or isinstance(database, str):
         yield JSONDatabase(work_dir=work_dir)
     elif isinstance(database, PyDatabase):

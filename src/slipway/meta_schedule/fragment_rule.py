@@ -22,8 +22,7 @@ from slipway.meta_schedule.intrin_rule import (
     around,
     tensorize,
 )
-from slipway.meta_schedule.rule import ScheduleRule
-from slipway.meta_schedule.rule_questions import tried
+from slipway.meta_schedule.rule import ScheduleRule, tried
 from slipway.meta_schedule.tiling_rule import ReuseType
 
 KEYS = ("init", "load_a", "load_b", "compute", "store")

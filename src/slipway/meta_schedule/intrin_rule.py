@@ -16,7 +16,7 @@ from slipway.blocks import tree
 from slipway.blocks.schedule import BlockRV, LoopRV, Schedule
 from slipway.blocks.tensor_intrin import BlockIntrin
 from slipway.ir import ops
-from slipway.meta_schedule.rule_questions import counted_by, is_plain, leaf_of, nest_of, tried
+from slipway.meta_schedule.rule import counted_by, is_plain, leaf_of, nest_of, tried
 from slipway.meta_schedule.tiling_rule import MultiLevelTiling
 
 # Of a block: the intrinsic that does its innermost loops, and the one that begins its sums.

@@ -16,8 +16,7 @@ from slipway.blocks.trace import Instruction, Trace
 from slipway.classic.placeholders import SCHEDULES, placeholder_of
 from slipway.errors import NotAvailableError, TuningError
 from slipway.ir import ops
-from slipway.meta_schedule.rule import RULES
-from slipway.meta_schedule.rule_questions import counted_by
+from slipway.meta_schedule.rule import RULES, counted_by
 from slipway.meta_schedule.schedule_rule import PARALLEL
 from slipway.meta_schedule.utils import Described
 

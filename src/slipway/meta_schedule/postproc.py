@@ -19,7 +19,7 @@ from slipway.ir import ops
 from slipway.ir.stmt import Allocate, For, ForKind, Stmt
 from slipway.ir.visit import children, walk
 from slipway.meta_schedule.intrin_rule import AUTO_TENSORIZE, tensorize
-from slipway.meta_schedule.rule_questions import counted_by, kinds_of
+from slipway.meta_schedule.rule import counted_by, kinds_of
 from slipway.meta_schedule.schedule_rule import PARALLEL, UNROLL, VECTORIZE
 from slipway.meta_schedule.thread_rules import THREAD, AutoBind, tags_of
 from slipway.meta_schedule.tiling_rule import COOPERATIVE

@@ -19,6 +19,7 @@ from slipway.meta_schedule.builder import Builder, LocalBuilder
 from slipway.meta_schedule.database import Database, kept_in
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.runner import LocalRunner, PyRunner
+from slipway.meta_schedule.runner import create as made_runner
 from slipway.meta_schedule.searches import SearchParts, engine_builder
 from slipway.meta_schedule.task_scheduler import TaskScheduler
 from slipway.relay.backend import Executor, Runtime
@@ -37,9 +38,9 @@ STRATEGIES = ("evolutionary", "replay-trace", "replay-func")
 # Words of classic TVM for parts of its search -> those that stand for what is done here.
 _PARTS = {
     "builder": ("local",),
-    "runner": ("local",),
-    "database": ("json",),
-    "cost_model": ("xgb", "mlp", "random"),
+    "runner": ("local", "rpc"),
+    "database": ("json", "memory"),
+    "cost_model": ("xgb", "mlp", "random", "none"),
     "measure_callbacks": ("default",),
     "task_scheduler": ("gradient", "round-robin"),
     "space": ("post-order-apply",),
@@ -187,8 +188,9 @@ def tune_relay(
     if builders is None and isinstance(num_tuning_cores, int):
         builders = LocalBuilder(num_tuning_cores)
     return _searched(
-        mod, target, config, params, work_dir, None if isinstance(runner, str) else runner,
-        builders, None if isinstance(database, str) else database, seed,
+        mod, target, config, params, work_dir,
+        made_runner(runner) if isinstance(runner, str) else runner,  # type: ignore[arg-type]
+        builders, database, seed,
         _context(opt_level, None, disabled_pass, instruments),
         SearchParts(
             cost_model=cost_model, measure_callbacks=measure_callbacks,
@@ -237,7 +239,7 @@ def _searched(
     work_dir: str | Path,
     runner: Runner | None,
     builder: Builder | EngineBuilder | None,
-    database: Database | None,
+    database: Database | str | None,
     seed: int | None,
     context: PassContext,
     parts: SearchParts | None = None,
@@ -258,7 +260,7 @@ def _searched(
             begun=kernels_begin, seed=seed or 0, builder=builders,
             prepare=lambda searches: parts.sharing(searches, found) if parts else None,
         )  # fmt: skip
-    return found if database is None else database
+    return found if database is None or isinstance(database, str) else database
 
 
 def _context(

@@ -19,9 +19,10 @@ from slipway.ir.expr import Call
 from slipway.ir.visit import walk
 from slipway.meta_schedule.fragment_rule import MultiLevelTilingTensorCore
 from slipway.meta_schedule.intrin_rule import MultiLevelTilingWithIntrin
-from slipway.meta_schedule.rule import RULES, ScheduleRule
-from slipway.meta_schedule.rule_questions import (
+from slipway.meta_schedule.rule import (
     LONG,
+    RULES,
+    ScheduleRule,
     is_spatial,
     kinds_of,
     leaf_of,

@@ -18,7 +18,7 @@ from slipway.meta_schedule.builder import Builder, BuilderResult, LocalBuilder
 from slipway.meta_schedule.cost_model import PyCostModel, own_model
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.measure_callback import PyMeasureCallback, own_callbacks
-from slipway.meta_schedule.runner import LocalRunner
+from slipway.meta_schedule.runner import create as made_runner
 from slipway.meta_schedule.runner.artifact import PyRunner, RunnerResult
 from slipway.meta_schedule.runner.own_bench import OwnBuilder, TimedBench, expect_checkable
 from slipway.meta_schedule.scheduling import Scheduling, TaskRecord
@@ -161,7 +161,7 @@ def _kernel_bench(task: TuningTask, parts: SearchParts, folder: Path) -> Bench:
 
 
 def _runner(parts: SearchParts) -> Any:
-    return LocalRunner() if isinstance(parts.runner, str) else parts.runner
+    return made_runner(parts.runner) if isinstance(parts.runner, str) else parts.runner
 
 
 def _own_builder(parts: SearchParts) -> Builder | None:

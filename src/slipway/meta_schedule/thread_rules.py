@@ -11,9 +11,9 @@ from slipway.blocks import tree
 from slipway.blocks.schedule import BlockRV, LoopRV, Schedule
 from slipway.ir import ops
 from slipway.ir.stmt import For, ForKind
-from slipway.meta_schedule.rule import ScheduleRule
-from slipway.meta_schedule.rule_questions import (
+from slipway.meta_schedule.rule import (
     LONG,
+    ScheduleRule,
     is_plain,
     is_spatial,
     leaf_of,

@@ -9,8 +9,8 @@ from functools import partial
 from slipway.blocks import tree
 from slipway.blocks.schedule import BlockRV, LoopRV, Schedule
 from slipway.errors import ScheduleError, TuningError
-from slipway.meta_schedule.rule import ScheduleRule
-from slipway.meta_schedule.rule_questions import (
+from slipway.meta_schedule.rule import (
+    ScheduleRule,
     follows,
     is_plain,
     leaf_of,

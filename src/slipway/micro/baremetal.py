@@ -253,6 +253,7 @@ def _interrupt_of(uart: Uart) -> list[str]:
 def board_config(board: Board) -> str:
     """Return board_config.h: which registers and features the board's sources use."""
     has_fpu = any("-mfpu" in flag or "float-abi=hard" in flag for flag in board.cflags)
+    steps = (*board.clock, *board.pins)
     lines = [
         f"/* Generated from the description of {board.name}. */",
         "#ifndef BOARD_CONFIG_H_",
@@ -275,6 +276,7 @@ def board_config(board: Board) -> str:
         f"#define BOARD_HAS_BOOT_ROM {int(bool(board.boot))}",
         f"#define BOARD_HAS_SETUP {int(bool(board.clock or board.pins))}",
         f"#define BOARD_HAS_CALLS {int(any(s.kind == 'call' for s in board.clock))}",
+        f"#define BOARD_HAS_COPIES {int(any(s.kind in ('copy', 'trim') for s in steps))}",
         f"#define BOARD_RUNS_FROM_RAM {int(not board.read_shift)}",
         f"#define BOARD_TIMER_BASE {board.timer_base:#x}u",
         _step_table("BOARD_CLOCK_STEPS", board.clock),

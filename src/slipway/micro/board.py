@@ -44,8 +44,10 @@ class Uart:
 
 FLASH_TOOLS = {"pyocd": "CHIP", "uf2": "FAMILY", "teensy": "MODEL", "esptool": "CHIP OFFSET"}
 EXITS = ("none", "semihosting", "sifive_test")
-STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
+# Each with so many numbers behind the address.
+STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2, "copy": 1, "trim": 1}
 _CALL_NUMBERS = range(1, 7)  # of a function in ROM, each of 8 bits
+_MAX_TRIMS = 256
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class RegisterStep:
     """One register of the start: "write a v", "set a m", "clear a m", "field a m v", "wait a m v".
 
     All are 32-bit words; "field" replaces the bits of the mask, "wait" waits until they are so.
+    "copy a b" writes the word at b to a.  "trim a n" reads up to n pairs of words at a, which the
+    chip's maker left there, an address and what to write to it, until an address is all ones.
     "call a n ..." calls a function of the chip's ROM on up to six bytes, the first four of
     which are the mask's, from its low end.
     """
@@ -273,15 +277,20 @@ def parse_step(text: str) -> RegisterStep:
         packed = int.from_bytes(bytes(numbers), "little")
         return RegisterStep(kind, address, packed & 0xFFFFFFFF, packed >> 32)
     if STEP_KINDS.get(kind) != len(words) - 1:
-        forms = "write A V, set A M, clear A M, field A M V, wait A M V, call A N..."
-        raise ValueError(f"the step {text!r} is none of {forms}")
+        forms = "write A V, set A M, clear A M, field A M V, wait A M V, copy A B, trim A N"
+        raise ValueError(f"the step {text!r} is none of {forms}, call A N...")
     address, *rest = _numbers_of(words, text)
     if any(not 0 <= n < 1 << 32 for n in (address, *rest)) or address % 4 or not address:
         raise ValueError(f"the step {text!r} is about no 32-bit register")
     mask, value = rest if len(rest) == 2 else (rest[0], rest[0])
     if kind in ("field", "wait") and value & ~mask:
         raise ValueError(f"the step {text!r} has a value beyond its mask")
-    return RegisterStep(kind, address, 0xFFFFFFFF if kind == "write" else mask, value)
+    if kind == "copy" and (value % 4 or not value):
+        raise ValueError(f"the step {text!r} copies from no 32-bit word")
+    if kind == "trim" and not 0 < value <= _MAX_TRIMS:
+        raise ValueError(f"the step {text!r} is about {value} pairs, and not 1 to {_MAX_TRIMS}")
+    whole = kind in ("write", "copy", "trim")
+    return RegisterStep(kind, address, 0xFFFFFFFF if whole else mask, value)
 
 
 def _numbers_of(words: Sequence[str], text: str) -> list[int]:

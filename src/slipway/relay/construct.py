@@ -131,11 +131,16 @@ def distinct_names(function: Function) -> Function:
 
 
 def _fitting(target: Var, value: Any) -> Any:
-    """Return an array of NumPy's default dtypes as the parameter's, with one warning."""
-    found, wanted = str(getattr(value, "dtype", "")), getattr(target.type, "dtype", "")
+    """Return an array of NumPy's default dtypes as the parameter's, with one warning.
+
+    Numbers of Python's, which have no dtype, need none.
+    """
+    is_array = hasattr(value, "dtype")
+    value = value if is_array else np.asarray(value)
+    found, wanted = str(value.dtype), getattr(target.type, "dtype", "")
     if found not in ("float64", "int64") or wanted in ("", found):
         return value
-    return converted(f"parameter {target.name!r}", value, wanted)
+    return converted(f"parameter {target.name!r}", value, wanted, warn=is_array)
 
 
 def _as_constant(value: Any) -> Constant:

@@ -113,6 +113,11 @@ def parse_layout(text: str) -> Layout:
     return Layout(text, tuple(axes))
 
 
+def has_blocks(text: str) -> bool:
+    """Return whether a layout cuts an axis into blocks."""
+    return not text.isalpha()
+
+
 def transform_shape(shape: Sequence[int], source: str, target: str) -> tuple[int, ...]:
     """Return the shape that a tensor of `shape` in layout `source` has in layout `target`."""
     return parse_layout(target).shape_of(parse_layout(source).whole_shape(shape))

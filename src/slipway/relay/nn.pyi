@@ -14,6 +14,7 @@ from slipway.relay.ops.nn.bits import bitserial_dense as bitserial_dense
 from slipway.relay.ops.nn.block_dense import block_dense as block_dense
 from slipway.relay.ops.nn.block_dense import block_take as block_take
 from slipway.relay.ops.nn.cached_attention import cached_attention as cached_attention
+from slipway.relay.ops.nn.cached_attention import sloped_cached_attention as sloped_cached_attention
 from slipway.relay.ops.nn.conv import conv1d as conv1d
 from slipway.relay.ops.nn.conv import conv2d as conv2d
 from slipway.relay.ops.nn.conv import conv3d as conv3d
@@ -25,6 +26,7 @@ from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
 from slipway.relay.ops.nn.dense import matmul as matmul
+from slipway.relay.ops.nn.expert_dense import expert_dense as expert_dense
 from slipway.relay.ops.nn.float_parts import float_parts as float_parts
 from slipway.relay.ops.nn.loss import cross_entropy as cross_entropy
 from slipway.relay.ops.nn.loss import cross_entropy_with_logits as cross_entropy_with_logits
@@ -87,6 +89,7 @@ from slipway.relay.ops.packed.dot_pairs import contrib_conv1d_pairs as contrib_c
 from slipway.relay.ops.packed.dot_pairs import contrib_conv2d_pairs as contrib_conv2d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv3d_pairs as contrib_conv3d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_dense_pairs as contrib_dense_pairs
+from slipway.relay.ops.packed.expert_dense import contrib_expert_dense as contrib_expert_dense
 from slipway.relay.ops.packed.interleave import contrib_interleave as contrib_interleave
 from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
 from slipway.relay.ops.packed.winograd import contrib_winograd_weight as contrib_winograd_weight
@@ -133,6 +136,7 @@ __all__ = [
     "contrib_depthwise_conv1d_nchwc",
     "contrib_depthwise_conv2d_nchwc",
     "contrib_depthwise_conv3d_nchwc",
+    "contrib_expert_dense",
     "contrib_interleave",
     "contrib_winograd_image",
     "contrib_winograd_tiles",
@@ -153,6 +157,7 @@ __all__ = [
     "dilate",
     "dropout",
     "dropout_raw",
+    "expert_dense",
     "fast_softmax",
     "fifo_buffer",
     "float_parts",
@@ -180,6 +185,7 @@ __all__ = [
     "prelu",
     "relu",
     "rotary_embedding",
+    "sloped_cached_attention",
     "softmax",
     "space_to_batch_nd",
     "space_to_depth",

@@ -14,9 +14,10 @@ _HOMES = by_module(
             "module_pass"
         ),
         "slipway.transform.graph.classic_rewrites": (
-            "BackwardFoldScaleAxis CombineParallelBatchMatmul CombineParallelConv2D "
-            "CombineParallelDense DefuseOps DenseToSparse FakeQuantizationToInteger FastMath "
-            "FoldExplicitPadding ForwardFoldScaleAxis InferTypeLocal ToANormalForm"
+            "AnnotateSpans BackwardFoldScaleAxis BatchingOps CanonicalizeCast ChangeBatch "
+            "CombineParallelBatchMatmul CombineParallelConv2D CombineParallelDense DefuseOps "
+            "DenseToSparse FakeQuantizationToInteger FastMath FlattenAtrousConv "
+            "FoldExplicitPadding ForwardFoldScaleAxis InferTypeLocal SplitArgs ToANormalForm"
         ),
         "slipway.compiler.classic_passes": "AlterOpLayout FuseAttention",
         "slipway.transform.graph.convert_layout": "LayoutConfig",

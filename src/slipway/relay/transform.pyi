@@ -34,7 +34,11 @@ from slipway.transform.graph.classic import ToMixedPrecision as ToMixedPrecision
 from slipway.transform.graph.classic import build_config as build_config
 from slipway.transform.graph.classic import function_pass as function_pass
 from slipway.transform.graph.classic import module_pass as module_pass
+from slipway.transform.graph.classic_rewrites import AnnotateSpans as AnnotateSpans
 from slipway.transform.graph.classic_rewrites import BackwardFoldScaleAxis as BackwardFoldScaleAxis
+from slipway.transform.graph.classic_rewrites import BatchingOps as BatchingOps
+from slipway.transform.graph.classic_rewrites import CanonicalizeCast as CanonicalizeCast
+from slipway.transform.graph.classic_rewrites import ChangeBatch as ChangeBatch
 from slipway.transform.graph.classic_rewrites import CombineParallelBatchMatmul as CombineParallelBatchMatmul
 from slipway.transform.graph.classic_rewrites import CombineParallelConv2D as CombineParallelConv2D
 from slipway.transform.graph.classic_rewrites import CombineParallelDense as CombineParallelDense
@@ -42,18 +46,24 @@ from slipway.transform.graph.classic_rewrites import DefuseOps as DefuseOps
 from slipway.transform.graph.classic_rewrites import DenseToSparse as DenseToSparse
 from slipway.transform.graph.classic_rewrites import FakeQuantizationToInteger as FakeQuantizationToInteger
 from slipway.transform.graph.classic_rewrites import FastMath as FastMath
+from slipway.transform.graph.classic_rewrites import FlattenAtrousConv as FlattenAtrousConv
 from slipway.transform.graph.classic_rewrites import FoldExplicitPadding as FoldExplicitPadding
 from slipway.transform.graph.classic_rewrites import ForwardFoldScaleAxis as ForwardFoldScaleAxis
 from slipway.transform.graph.classic_rewrites import InferTypeLocal as InferTypeLocal
+from slipway.transform.graph.classic_rewrites import SplitArgs as SplitArgs
 from slipway.transform.graph.classic_rewrites import ToANormalForm as ToANormalForm
 from slipway.transform.graph.convert_layout import LayoutConfig as LayoutConfig
 from slipway.transform.manager import print_ir as PrintIR
 
 __all__ = [
     "AlterOpLayout",
+    "AnnotateSpans",
     "AnnotateTarget",
     "BackwardFoldScaleAxis",
+    "BatchingOps",
+    "CanonicalizeCast",
     "CanonicalizeOps",
+    "ChangeBatch",
     "CombineParallelBatchMatmul",
     "CombineParallelConv2D",
     "CombineParallelDense",
@@ -66,6 +76,7 @@ __all__ = [
     "FakeQuantizationToInteger",
     "FastMath",
     "FixShapes",
+    "FlattenAtrousConv",
     "FoldConstant",
     "FoldExplicitPadding",
     "FoldScaleAxis",
@@ -90,6 +101,7 @@ __all__ = [
     "Sequential",
     "SimplifyExpr",
     "SimplifyInference",
+    "SplitArgs",
     "ToANormalForm",
     "ToGraphNormalForm",
     "ToMixedPrecision",

@@ -42,7 +42,9 @@ from slipway.relay.visit import children, post_order
 from slipway.transform.verify import Step
 
 # Passes whose result has other inputs or outputs than what they are given: it is what they are for.
-NEW_SIGNATURE = frozenset(["DenseToSparse", "FixShapes", "InferType", "ToMixedPrecision"])
+NEW_SIGNATURE = frozenset(
+    ["ChangeBatch", "DenseToSparse", "FixShapes", "InferType", "ToMixedPrecision"]
+)
 SAMPLE = 4096  # elements of a constant that tell whether somebody wrote to it
 
 

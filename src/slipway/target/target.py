@@ -417,6 +417,11 @@ class Target(TargetForms):
         return int(self.attrs.get("max_num_threads", 1))
 
     @property
+    def max_function_args(self) -> int:
+        """Most arguments of a kernel, its results among them; -1: as many as there are."""
+        return int(self.attrs.get("max_function_args", -1))
+
+    @property
     def thread_warp_size(self) -> int:
         """GPU threads that run in lock step."""
         return int(self.attrs.get("thread_warp_size", 1))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -87,25 +88,60 @@ def scratch(prefix: str = "slipway-", folder: Path | None = None) -> Iterator[Pa
 def made_whole(folder: Path) -> Iterator[None]:
     """Make a directory in a block, whole or not at all: one that was not there, or empty.
 
-    What others have put into it before stays.
+    What others have put into it, or beside it, stays.  Raises FileExistsError where another
+    process makes it at the same time.
     """
-    first = next(
-        (f for f in reversed((folder, *folder.absolute().parents)) if not f.exists()), None
-    )
-    is_empty = folder.is_dir() and not any(folder.iterdir())
     with unwound():
+        made = _made(folder)
+        with _claimed(folder):
+            is_empty = not any(folder.iterdir())
+            try:
+                yield
+            except BaseException:
+                if is_empty:
+                    _emptied(folder)
+                    for one in reversed(made):
+                        with contextlib.suppress(OSError):  # something of others is in it
+                            one.rmdir()
+                raise
+
+
+def _made(folder: Path) -> list[Path]:
+    """Make a directory and those above it; return the ones that were not there, top first."""
+    made = []
+    for one in reversed((folder, *folder.absolute().parents)):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            yield
-        except BaseException:
-            if first is not None:
-                shutil.rmtree(first, ignore_errors=True)
-            elif is_empty:
-                for entry in folder.iterdir():
-                    shutil.rmtree(entry, ignore_errors=True)
-                    with contextlib.suppress(OSError):
-                        entry.unlink(missing_ok=True)
-            raise
+            one.mkdir()
+            made.append(one)
+        except OSError:
+            if not one.is_dir():
+                raise
+    return made
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise FileExistsError(
+            f"{folder} is being made by another process; wait for it, or give another name"
+        ) from None
+    except OSError:
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _emptied(folder: Path) -> None:
+    for entry in folder.iterdir():
+        shutil.rmtree(entry, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            entry.unlink(missing_ok=True)
 
 
 def lasting(prefix: str) -> Path:

@@ -16,9 +16,13 @@ from slipway.errors import LoweringError, did_you_mean
 # classic name alike.
 OPT_LEVELS = {
     "AlterOpLayout": 2,
+    "AnnotateSpans": 0,
     "AnnotateTarget": 0,
     "BackwardFoldScaleAxis": 3,
+    "BatchingOps": 4,
+    "CanonicalizeCast": 3,
     "CanonicalizeOps": 3,
+    "ChangeBatch": 0,
     "ChannelsFirst": 2,
     "CombineParallelBatchMatmul": 4,
     "CombineParallelConv2D": 4,
@@ -35,6 +39,7 @@ OPT_LEVELS = {
     "FakeQuantizationToInteger": 0,
     "FastMath": 4,
     "FixShapes": 0,
+    "FlattenAtrousConv": 1,
     "FoldConstant": 2,
     "FoldExplicitPadding": 0,
     "FoldScaleAxis": 3,
@@ -46,6 +51,7 @@ OPT_LEVELS = {
     "Inline": 1,
     "HalfWeights": 2,
     "JoinReductions": 2,
+    "JoinRows": 2,
     "KernelPerOp": 0,
     "Legalize": 1,
     "MergeCompilerRegions": 0,
@@ -54,6 +60,7 @@ OPT_LEVELS = {
     "ByteSums": 2,
     "EvenShifts": 2,
     "MovedBytes": 2,
+    "PlainLayouts": 0,
     "ShortRounding": 2,
     "NarrowRescale": 2,
     "OptimizeLoops": 0,
@@ -74,6 +81,7 @@ OPT_LEVELS = {
     "SimplifyInference": 0,
     "FreeReshapes": 2,
     "SinkReshape": 2,
+    "SplitArgs": 1,
     "SplitJoins": 0,
     "SubpixelConv": 0,
     "TanhOfSoftplus": 2,
@@ -103,15 +111,13 @@ NAMES = set(
 # Passes of classic TVM for which there is none here.
 _CLASSIC = frozenset(
     """
-    AnnotateSpans CanonicalizeCast
-    CapturePostDfsIndexInSpans
-    Defunctionalization DivToMul
-    EtaExpand FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
+    CapturePostDfsIndexInSpans Defunctionalization DivToMul
+    EtaExpand FirstOrderGradient FlattenNestedTuples
     ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize LabelOps
     LambdaLift LazyGradientInit ManifestAlloc ManifestLifetimes MemoryPlan
     OutlineCompilerFunctions PartialEval
     PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes
-    SimplifyFCTranspose SplitArgs ToBasicBlockNormalForm ToCPS
+    SimplifyFCTranspose ToBasicBlockNormalForm ToCPS
     tir.CommonSubexprElimTIR tir.CoProcSync tir.HoistIfThenElse tir.InjectVirtualThread
     tir.LiftAttrScope tir.LowerTVMBuiltin tir.MergeDynamicSharedMemoryAllocations
     tir.NarrowDataType tir.RewriteUnsafeSelect tir.SplitHostDevice tir.StorageFlatten

@@ -11,15 +11,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from slipway.errors import RPCConnectionError, RPCError, ToolchainError
+from slipway.errors import RPCConnectionError, RPCError, ToolchainError, did_you_mean
 from slipway.libinfo import find_js_path
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.local import PopenSession
 from slipway.rpc.modelled import ModelledSession
-from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
+from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, TrackerSession, connect_tracker
 from slipway.toolchain.web_runtime import web_device
 
 FREE_S = 2.0  # how long a device that was free a moment ago is waited for
+COMING_S = 15.0  # how long the first device of a kind that the tracker does not know
 BACK_S = 120.0  # how long one that was there before, and perhaps starts again
 PAUSE_S = 0.5  # between two looks
 
@@ -198,6 +199,7 @@ class TrackerRunner:
     max_devices: int = 0
     wait_s: float = REQUEST_TIMEOUT_S
     is_cold: bool = False
+    _met: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def device(self) -> str:
@@ -205,10 +207,29 @@ class TrackerRunner:
         return _named(self.key, self.is_cold)
 
     def open(self) -> RPCSession:
-        """Wait for a device."""
+        """Wait for a device; not long where the tracker has none of the kind, busy or free."""
         tracker = connect_tracker(self.host, self.port, purpose=_AT_WORK.get())
+        if not self._met:
+            self._expect_kind(tracker)
         session = tracker.request(self.key, priority=self.priority, timeout=self.wait_s)
+        self._met.add(self.key)
         return _limited(session, self.timeout_s)
+
+    def _expect_kind(self, tracker: TrackerSession) -> None:
+        end = time.monotonic() + min(COMING_S, self.wait_s)
+        while True:
+            kinds = {kind: n["total"] for kind, n in tracker.summary()["queue_info"].items()}
+            known = sorted(kind for kind, total in kinds.items() if total)
+            if self.key in known:
+                return
+            if time.monotonic() >= end:
+                raise RPCConnectionError(
+                    f"the tracker at {self.host}:{self.port} has no device of kind {self.key!r}; "
+                    f"it has {', '.join(known) or 'none'}.{did_you_mean(self.key, known)} A device "
+                    f"takes part by: slipway rpc-server --tracker {self.host}:{self.port} --key "
+                    f"{self.key}"
+                )
+            time.sleep(PAUSE_S)
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """Take the devices that nobody waits for; another client may be faster."""

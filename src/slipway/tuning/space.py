@@ -11,6 +11,8 @@ from typing import Any
 
 from slipway.backends.strategy import Knobs, Problem, Strategy, applicable, present_name
 
+DRAWS = 64  # for a candidate whose knobs go together
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -73,6 +75,10 @@ class Choices:
         own = {name for name, _ in default.knobs} | self.values[candidate.strategy].keys()
         return own >= {name for name, _ in candidate.knobs}
 
+    def allows(self, candidate: Candidate) -> bool:
+        """Return whether the values of a candidate's knobs go together, as far as that is known."""
+        return True
+
     def predicted(self, candidate: Candidate) -> float | None:
         """Return the cycles that a model predicts, None where there is none."""
         return None
@@ -83,9 +89,13 @@ class Choices:
 
     def sample(self, rng: random.Random) -> Candidate:
         """Return a random candidate; strategies are equally likely."""
-        strategy = rng.choice(list(self.values))
-        values = {name: rng.choice(legal) for name, legal in self.values[strategy].items()}
-        return self.with_values(self.defaults[strategy], **values)
+        for _ in range(DRAWS):
+            strategy = rng.choice(list(self.values))
+            values = {name: rng.choice(legal) for name, legal in self.values[strategy].items()}
+            found = self.with_values(self.defaults[strategy], **values)
+            if self.allows(found):
+                return found
+        return self.defaults[strategy]
 
     def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
         """Yield the candidates that differ in one knob, by one step of its values."""
@@ -94,7 +104,9 @@ class Choices:
             steps = (at - 1, at + 1) if _is_ordered(legal) else range(len(legal))
             for i in steps:
                 if 0 <= i < len(legal) and i != at:
-                    yield self.with_values(candidate, **{name: legal[i]})
+                    found = self.with_values(candidate, **{name: legal[i]})
+                    if self.allows(found):
+                        yield found
 
     def crossed(self, one: Candidate, other: Candidate, rng: random.Random) -> Candidate:
         """Return a candidate with knobs of both; of `one` where their strategies differ."""
@@ -102,7 +114,8 @@ class Choices:
             return one
         theirs = dict(other.knobs)
         picked = {name: theirs[name] for name in self.values[one.strategy] if rng.random() < 0.5}
-        return self.with_values(one, **picked)
+        child = self.with_values(one, **picked)
+        return child if self.allows(child) else one
 
 
 class Space(Choices):

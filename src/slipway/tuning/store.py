@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from slipway.errors import FileError, TuningError, did_you_mean
+from slipway.errors import FileError, TuningError, did_you_mean, reason_of
 
 Values = Sequence[Any]
 Statement = tuple[str, Sequence[Values]]
@@ -81,7 +81,12 @@ class FileStore:
 
     def __init__(self, path: Path) -> None:
         self.path, self.where = path, str(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TrialsFileError(
+                f"the folder of the trials {path} cannot be made: {reason_of(error)}"
+            ) from error
         self._connection = self._opened()
         self._file = _file_at(path)
 

@@ -97,6 +97,31 @@ def test_short_columns_behind_one_another_are_one_row_of_columns(shape):
     assert f"in range({shape[-1]})" not in text
 
 
+@pytest.mark.parametrize(
+    ("shape", "positions"),
+    [((16, 1000, 3), 16), ((7, 197, 12), 4), ((40, 33, 7), 0), ((3, 500, 2), 16), ((9, 20, 5), 0)],
+)
+def test_columns_of_several_positions_are_vectors(shape, positions):
+    """Fewer columns than a vector's lanes: those of the next positions fill it."""
+    x = var("x", *shape)
+    for body in (
+        relay.sum(x, axis=[1]),
+        relay.nn.relu(relay.mean(x, axis=[1], keepdims=True)),
+        relay.max(relay.exp(x), axis=[1]),
+        relay.argmax(x, axis=[1]),
+        relay.argmin(x, axis=[1], keepdims=True),
+        relay.sum(relay.reshape(x, (shape[0], shape[1] // 2, 2, shape[2])), axis=[1, 2])
+        if shape[1] % 2 == 0
+        else relay.prod(x, axis=[0]),
+    ):
+        for target in (*TARGETS, "c"):
+            run(body, target)
+    function = relay.sum(x, axis=[1]).as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target("llvm -mcpu=znver4"))
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert (f"range({positions * shape[2]})" in text) == bool(positions)
+
+
 @pytest.mark.parametrize(("length", "lanes"), [(28, 8), (17, 8), (31, 8), (9, 4), (32, 16)])
 def test_a_short_row_gets_short_vectors(length, lanes):
     function = relay.sum(var("x", 64, length), axis=[1]).as_function().with_attr("Primitive", 1)

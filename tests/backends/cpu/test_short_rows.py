@@ -26,6 +26,20 @@ def test_numbers(target, row):
     run(relay.broadcast_to(relay.expand_dims(x, 3), (5, 6, 4, 3, row)), target)
 
 
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("row", [2, 5, 11, 20, 40])
+def test_rows_before_axes_of_one(target, row):
+    """What lies along memory is an axis before the last."""
+    x, y = var("x", 5, 6, 4, row, 1), var("y", 1, 6, row, 1)
+    run(relay.nn.relu(relay.transpose(x, (2, 0, 1, 3, 4))) + y, target)
+    run(relay.strided_slice(x, [0, 0, 0, 1, 0], [5, 6, 4, row, 1]), target)
+    run(relay.exp(relay.transpose(x, (3, 1, 0, 2, 4))), target)
+    run(x + var("z", 5, 1, 1, row, 1), target)
+    run(relay.reverse(x, 3), target)
+    run(relay.concatenate([x, x], 3), target)
+    run(relay.sum(var("w", 1, 1, row, 1), axis=[1]) * var("v", 1, row, 1), target)
+
+
 def code_of(body, target):
     library = relay.build(IRModule.from_expr(body), target=target)
     return library.get_lib().get_source("asm")
@@ -45,6 +59,11 @@ def code_of(body, target):
         relay.transpose(var("x", 4, 9, 17, 7), (2, 0, 1, 3)),
         relay.strided_slice(var("x", 4, 64, 31), [0, 0, 3], [4, 64, 10]),
         relay.broadcast_to(var("x", 64, 1, 7), (64, 9, 7)),
+        relay.transpose(var("x", 30, 40, 7, 1), (1, 0, 2, 3)),
+        relay.broadcast_to(var("x", 64, 1, 7, 1, 1), (64, 9, 7, 1, 1)),
+        relay.take(
+            var("x", 20, 60, 7, 1), relay.const(np.arange(40, dtype="int64")), 1, mode="fast"
+        ),
     ],
 )
 def test_no_element_is_loaded_alone(body, target, single):

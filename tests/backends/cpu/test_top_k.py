@@ -31,7 +31,8 @@ def strategy(shape, k, axis, target):
         ((3, 197), 197, -1, "float32"), ((2, 130), 64, 1, "float32"), ((77, 3), 50, 0, "float64"),
         ((2, 65, 3), 40, 1, "int32"), ((2, 33), 33, 1, "int8"), ((3, 100), 100, 1, "float16"),
         ((2, 1500), 1500, 1, "float32"), ((1200, 2), 900, 0, "float64"), ((1, 5000), 0, 1, "int64"),
-        ((2, 2000), 1000, 1, "uint8"),
+        ((2, 2000), 1000, 1, "uint8"), ((3, 5000), 20, 1, "float32"), ((2, 3001), 7, 1, "int64"),
+        ((2, 1999, 2), 60, 1, "float16"), ((4000, 3), 1, 0, "uint8"),
     ],
 )  # fmt: skip
 def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
@@ -56,11 +57,11 @@ def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
     ("shape", "k", "axis", "name"),
     [
         ((256, 64), 5, 1, "topk.lanes"), ((2, 64, 40), 5, 1, "topk.lanes"),
-        ((8, 1000), 5, 1, "loops.sums"), ((256, 64), 17, 1, "topk.ranks"),
-        ((256, 100_000), 16, 1, "loops.sums"), ((1, 197), 197, 1, "topk.ranks"),
+        ((8, 1000), 5, 1, "topk.groups"), ((256, 64), 17, 1, "topk.ranks"),
+        ((256, 100_000), 16, 1, "topk.groups"), ((1, 197), 197, 1, "topk.ranks"),
         ((3, 300, 4), 64, 1, "topk.limit"), ((2, 5000), 0, 1, "topk.bytes"),
         ((3, 777), 64, 1, "topk.limit"), ((192, 384), 300, 1, "topk.limit"),
-        ((1, 8400), 300, 1, "topk.limit"), ((40, 33), 30, 1, "topk.ranks"),
+        ((1, 8400), 300, 1, "topk.groups"), ((40, 33), 30, 1, "topk.ranks"),
     ],
 )  # fmt: skip
 def test_each_way_serves_what_it_is_best_for(shape, k, axis, name):
@@ -69,7 +70,7 @@ def test_each_way_serves_what_it_is_best_for(shape, k, axis, name):
 
 @pytest.mark.parametrize("is_ascend", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "int8", "float16"])
-@pytest.mark.parametrize(("length", "k"), [(777, 64), (300, 33), (130, 129)])
+@pytest.mark.parametrize(("length", "k"), [(777, 64), (300, 33), (130, 129), (4001, 30)])
 @pytest.mark.parametrize("kind", ["different", "equal", "two", "lowest", "highest"])
 def test_up_to_a_limit(length, k, dtype, is_ascend, kind):
     """However many elements stand on the limit, and where the limit is an end of the type."""

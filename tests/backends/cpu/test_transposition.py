@@ -34,6 +34,7 @@ TRANSPOSED = {
     "out of filled blocks": lambda: relay.strided_slice(
         relay.layout_transform(var("x", 1, 2, 7, 9, 16), "NCHW16c", "NCHW"), [0], [24], axes=[1]
     ),
+    "before axes of one": lambda: relay.transpose(var("x", 30, 20, 50, 1, 1), (2, 0, 1, 3, 4)),
     "with arithmetic": lambda: (
         relay.nn.relu(relay.transpose(var("x", 3, 33, 50), (0, 2, 1))) * var("y", 50, 1)
     ),

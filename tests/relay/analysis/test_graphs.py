@@ -5,6 +5,8 @@ import pytest
 
 from slipway import relay
 from slipway.errors import TypeInferenceError
+from slipway.ir.function import IRModule
+from slipway.relay import analysis
 
 
 def net():
@@ -66,3 +68,44 @@ def test_an_array_of_the_runtime_is_a_constant():
     value = relay.Constant(nd.array(np.arange(3, dtype="float32")))
     assert value.checked_type == relay.TensorType((3,), "float32")
     assert value.data.numpy().tolist() == [0, 1, 2]
+
+
+def test_intermediate_values():
+    x = relay.var("x", shape=(4, 2))
+    parts = relay.split(relay.nn.relu(x), 2, axis=0)
+    mod = IRModule.from_expr(relay.Function([x], parts[0] + parts[1]))
+    infer = relay.transform.InferType()
+    made = [infer(analysis.extract_intermdeiate_expr(mod, n)) for n in range(5)]
+    kinds = [str(module["main"].ret_type) for module in made]
+    part = "Tensor[(2, 2), float32]"
+    assert kinds == ["Tensor[(4, 2), float32]", f"({part}, {part})", part, part, part]
+    with pytest.raises(ValueError, match="expr_id is 5, and the graph has 5 values"):
+        analysis.extract_intermdeiate_expr(mod, 5)
+
+
+def test_operators_between_quantised_values():
+    x = relay.var("x", shape=(2, 4), dtype="int8")
+    one, zero = relay.const(1.0), relay.const(0)
+    y = relay.nn.relu(relay.qnn.op.dequantize(x, one, zero))
+    y = relay.qnn.op.dequantize(relay.qnn.op.quantize(y, one, zero), one, zero)
+    w = relay.qnn.op.dequantize(relay.const(np.ones((3, 4), "int8")), one, zero)
+    y = relay.qnn.op.quantize(relay.nn.dense(y, w), one, zero)
+    other = relay.qnn.op.quantize(relay.exp(relay.var("y", shape=(2, 3))), one, zero)
+    mod = IRModule.from_expr(relay.Tuple([y, other]))
+    found = analysis.list_fake_quantized_op_freqs(mod)
+    assert {name: n for name, n in found.items() if n} == {"nn.relu": 1, "nn.dense": 1}
+
+
+def test_kernels_of_a_module_that_has_none():
+    x = relay.var("x", shape=(2, 3))
+    mod = IRModule.from_expr(relay.Function([x], relay.exp(relay.nn.relu(x))))
+    (kernel,) = analysis.extract_fused_functions(mod).values()
+    assert analysis.list_op_freqs(kernel) == {"nn.relu": 1, "exp": 1}
+
+
+def test_functions_of_a_module_are_known_by_name():
+    kind = relay.FuncType([], relay.TensorType((), "float32"))
+    one, typed = relay.GlobalVar("f"), relay.GlobalVar("f", kind)
+    assert one == typed
+    assert {typed: 1}[one] == 1
+    assert one != relay.GlobalVar("g")

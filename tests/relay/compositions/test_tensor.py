@@ -6,6 +6,7 @@ from runner import check_all
 
 from slipway import relay
 from slipway.errors import TypeInferenceError
+from slipway.ir.function import IRModule
 
 RNG = np.random.default_rng(7)
 
@@ -218,3 +219,16 @@ N = relay.var("n", shape=(2,), dtype="int32")
 def test_arguments_that_do_not_fit_are_named(build, words):
     with pytest.raises(TypeInferenceError, match=words):
         build(relay)
+
+
+def test_one_hot_of_values_that_are_computed():
+    index = relay.var("index", shape=(3,), dtype="int32")
+    on, off = relay.var("on", shape=()), relay.var("off", shape=())
+    body = relay.one_hot(index, on, off, 4, 0, "float32")
+    func = relay.Function([index, on, off], body)
+    given = np.array([2, 0, 3], "int32"), np.float32(5), np.float32(-1)
+    found = relay.create_executor("graph", mod=IRModule.from_expr(func)).evaluate()(*given)
+    wanted = np.where(np.arange(4)[:, None] == given[0], 5, -1)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    half = relay.one_hot(index, on, relay.const(0.0), 4, -1, "float16")
+    assert str(half.checked_type) == "Tensor[(3, 4), float16]"

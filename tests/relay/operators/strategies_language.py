@@ -37,6 +37,36 @@ def packed(d):
     return Case((data, *arrays), OPS[d.name].attrs_type(**how, exact=d.bool()), ulps=2, scale=64)
 
 
+def _experts(d, depth):
+    tokens, each, matrices = d.int(1, 5), d.int(1, 3), d.int(1, 4)
+    data = d.array((tokens, d.pick([1, each]), depth), "float32", -2, 2)
+    return data, d.array((tokens, each), "int32", -1, matrices), matrices
+
+
+@strategy("nn.expert_dense")
+def expert_dense(d):
+    name = d.pick(["", *FORMATS])
+    depth = FORMATS[name].size if name else d.int(1, 40)
+    data, experts, matrices = _experts(d, depth)
+    units = d.int(1, 9)
+    if name:
+        weight = random_rows(d.rng, name, matrices * units, 1).reshape(matrices, units, -1)
+    else:
+        weight = d.array((matrices, units, depth), "float32", -1, 1)
+    attrs = OPS[d.name].attrs_type(name)
+    return Case((data, weight, experts), attrs, ulps=1, scale=8.0 * depth)
+
+
+@strategy("nn.contrib_expert_dense")
+def packed_experts(d):
+    name, lanes, vectors = d.pick(FORMATS), d.pick([4, 8, 16]), d.pick([1, 2])
+    data, experts, matrices = _experts(d, FORMATS[name].size)
+    rows = random_rows(d.rng, name, matrices * lanes * vectors, 1)
+    how, arrays = packed_parts(name, rows, lanes, vectors, d.bool())
+    attrs = OPS[d.name].attrs_type(**how, matrices=matrices)
+    return Case((data, *arrays, experts), attrs, ulps=2, scale=64)
+
+
 @strategy("nn.rotary_embedding")
 def rotary(d):
     rows, heads, pairs, start = d.int(1, 4), d.int(1, 3), d.int(1, 17), d.int(0, 3)
@@ -47,7 +77,7 @@ def rotary(d):
     return Case((data, np.cos(angles), np.sin(angles), position), attrs, ulps=1, scale=4)
 
 
-@strategy("nn.cached_attention")
+@strategy("nn.cached_attention", "nn.sloped_cached_attention")
 def cached_attention(d):
     shared, size, blocks, block = d.int(1, 2), d.pick([3, 8, 16]), d.int(1, 3), d.pick([4, 16])
     heads, rows = shared * d.int(1, 3), d.int(1, min(7, blocks * block))
@@ -59,7 +89,8 @@ def cached_attention(d):
     arrays[3:] = [array.astype(caches) for array in arrays[3:]]
     attrs = OPS[d.name].attrs_type(d.pick([None, 0.5]), d.int(0, 5), d.pick([0.0, 3.0]))
     position = np.array([start], np.int32)
-    return Case((*arrays, position), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)
+    more = [d.array((heads,), "float32", -1, 1)] if "sloped" in d.name else []
+    return Case((*arrays, position, *more), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)
 
 
 @strategy("random.threefry_generate", "random.threefry_split")

@@ -8,6 +8,7 @@ from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay import transform
 from slipway.relay.interpret import interpret
+from slipway.transform import PassContext
 
 RNG = np.random.default_rng(4)
 
@@ -138,3 +139,41 @@ def test_factors_of_inputs_that_differ_along_an_image_stay():
     made = transform.ForwardFoldScaleAxis()(mod)
     assert count(made, "multiply") == 1
     same(mod, made, D_NP)
+
+
+def test_change_batch():
+    x, w = relay.var("x", shape=(1, 3)), relay.const(array(5, 3))
+    mod = IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.nn.dense(x, w))))
+    made = transform.ChangeBatch({x: 0}, batch_size=4)(mod)
+    assert str(made["main"].params[0].type) == "Tensor[(4, 3), float32]"
+    assert str(made["main"].ret_type) == "Tensor[(4, 5), float32]"
+    with pytest.raises(LoweringError, match="it has no axis 2"):
+        transform.ChangeBatch({x: 2})(mod)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_split_args(axis):
+    inputs = [relay.var(f"x{i}", shape=(2, 3)) for i in range(20)]
+    mod = IRModule.from_expr(relay.Function(inputs, relay.concatenate(inputs, axis)))
+    made = transform.SplitArgs(6)(mod)
+    assert count(made, "concatenate") > 4
+    values = [array(2, 3) for _ in inputs]
+    np.testing.assert_array_equal(interpret(made, *values), np.concatenate(values, axis))
+    assert count(transform.SplitArgs(-1)(mod), "concatenate") == 1
+    with pytest.raises(ValueError, match="write a whole number from 3"):
+        transform.SplitArgs(2)
+
+
+def test_passes_that_keep_the_graph():
+    mod = transform.InferType()(IRModule.from_expr(relay.Function([X], BRANCHES[0])))
+    for each in (transform.AnnotateSpans, transform.CanonicalizeCast):
+        assert str(each()(mod)) == str(mod)
+
+
+def test_batching_ops():
+    mod = IRModule.from_expr(relay.Function([X], relay.Tuple(BRANCHES)))
+    assert count(transform.BatchingOps()(mod), "nn.conv2d") == 3  # they are of level 4
+    with PassContext(opt_level=4):
+        made = transform.BatchingOps()(mod)
+    assert count(made, "nn.conv2d") == 1
+    same(mod, made, X_NP)

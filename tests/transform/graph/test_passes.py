@@ -358,3 +358,19 @@ def test_the_types_of_a_called_function_follow_from_its_call():
     x, weight = relay.var("x", shape=(1, 3, 7, 7)), relay.var("w", shape=(5, 3, 1, 1))
     mod = transform.InferType()(IRModule.from_expr(relay.Function([x, weight], conv(x, weight))))
     assert tuple(mod["main"].checked_type.ret_type.shape) == (1, 5, 7, 7)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_a_softmax_before_axes_of_one_is_along_the_last(name):
+    function = relay.Function(
+        [x := relay.var("x", shape=(2, 30, 1, 1))], getattr(relay.nn, name)(x, 1)
+    )
+    mod = IRModule.from_expr(function)
+    done = transform.SimplifyExpr()(mod)
+    (call,) = [
+        e for e in post_order(done["main"])
+        if isinstance(e, relay.Call) and e.op.name == f"nn.{name}"
+    ]  # fmt: skip
+    assert call.checked_type.shape == (2, 30)
+    same_values(mod, done, RNG.standard_normal((2, 30, 1, 1)).astype(np.float32))
+    assert done["main"].body.checked_type.shape == (2, 30, 1, 1)

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 
+import slipway
 from slipway import relay
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
@@ -81,3 +82,25 @@ def test_chains_of_float16_round_once_too():
     assert kinds(made) == [
         ("cast", "float32"), ("nn.relu", "float32"), ("sigmoid", "float32"), ("cast", "float16"),
     ]  # fmt: skip
+
+
+def test_a_kernel_that_the_module_has_stays():
+    x = var(2, 8, dtype="float32")
+    inner = var(2, 8, dtype="float32")
+    body = relay.cast(relay.nn.softmax(inner), "float16")
+    kernel = relay.Function([inner], body).with_attr("Primitive", 1)
+    made = rounded(x, relay.add(kernel(x), relay.const(np.float16(1))))
+    given = RNG.standard_normal((2, 8)).astype("float32")
+    wanted = interpret(relay.Function([x], relay.add(kernel(x), relay.const(np.float16(1)))), given)
+    np.testing.assert_array_equal(interpret(made, given), wanted)
+    found = relay.create_executor("graph", mod=slipway.IRModule.from_expr(made)).evaluate()(given)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3)
+
+
+def test_variables_have_the_types_of_a_called_kernel():
+    x, weight = relay.var("x", shape=(1, 3, 8, 8)), relay.var("weight")
+    data, kernel = relay.var("data", shape=(1, 3, 8, 8)), relay.var("kernel")
+    conv = relay.nn.conv2d(data, kernel, channels=4, kernel_size=(3, 3))
+    inner = relay.Function([data, kernel], conv).with_attr("Primitive", 1)
+    typed = infer_type(relay.Function([x, weight], inner(x, weight)))
+    assert str(typed.params[1].type) == "Tensor[(4, 3, 3, 3), float32]"

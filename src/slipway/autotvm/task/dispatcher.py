@@ -21,7 +21,7 @@ from slipway.autotvm.record import (
     write_whole,
 )
 from slipway.autotvm.space import ConfigEntity
-from slipway.autotvm.task.template import QUERIES, is_template, serialized
+from slipway.autotvm.task.template import QUERIES, config_for, is_template, serialized
 from slipway.backends.backend import compile_target
 from slipway.backends.choices import using_records
 from slipway.errors import TuningError
@@ -36,7 +36,61 @@ _NAMED = 4  # templates in a warning
 _log = logging.getLogger("slipway.autotvm")
 
 
-class ApplyHistoryBest:
+class _Present:
+    """The contexts that are entered, as one."""
+
+    def query(self, target: Target | str | None, workload: tuple[Any, ...] | None) -> Any:
+        """Return the configuration of a workload; in a running template its own."""
+        del target
+        name, *args = workload or ("",)
+        return config_for(name, args)
+
+    def update(self, target: Target | str, workload: tuple[Any, ...], cfg: Any) -> None:
+        """Use a configuration for a workload, in the innermost context that takes one."""
+        for query in QUERIES.get():
+            context = getattr(query, "__self__", None)
+            if isinstance(context, FallbackContext):
+                context.update(target, workload, cfg)
+                return
+        raise TuningError(
+            "no context that is entered takes configurations: enter a FallbackContext, or an "
+            "ApplyConfig of the one to use"
+        )
+
+
+class _HasCurrent(type):
+    @property
+    def current(cls) -> _Present:
+        """The contexts that are entered."""
+        return _Present()
+
+
+class DispatchContext(metaclass=_HasCurrent):
+    """What knows configurations of templates; `current` asks all that are entered.
+
+    A class of a script's own overrides ``_query_inside(target, workload)``, which returns None for
+    what it does not know.
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[Token[Any]] = []
+
+    def _query_inside(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} knows no configurations")
+
+    def query(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
+        """Return the configuration of a workload, None where it knows none."""
+        return self._query_inside(target, workload)
+
+    def __enter__(self) -> DispatchContext:
+        self._entered.append(QUERIES.set((self.query, *QUERIES.get())))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        QUERIES.reset(self._entered.pop())
+
+
+class ApplyHistoryBest(metaclass=_HasCurrent):
     """A context in which the best trials of a log are used."""
 
     def __init__(self, records: Log | Trials | None) -> None:
@@ -123,42 +177,30 @@ class ApplyHistoryBest:
         self._stacks.pop().close()
 
 
-class ApplyConfig:
+class ApplyConfig(DispatchContext):
     """A context in which every template uses one configuration (classic)."""
 
     def __init__(self, config: ConfigEntity) -> None:
+        super().__init__()
         self.config = config
-        self._tokens: list[Token[Any]] = []
 
-    def query(self, target: Target | str, workload: tuple[Any, ...]) -> ConfigEntity:
-        """Return the configuration, for any workload."""
+    def _query_inside(self, target: Target | str, workload: tuple[Any, ...]) -> ConfigEntity:
         del target, workload
         return self.config
 
-    def __enter__(self) -> ApplyConfig:
-        self._tokens.append(QUERIES.set((self.query, *QUERIES.get())))
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        QUERIES.reset(self._tokens.pop())
-
-
-class FallbackContext:
+class FallbackContext(DispatchContext):
     """A context without records, whose class may choose the configuration of a workload (classic).
 
     A class of it overrides `_query_inside`; None is what the template itself falls back to.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.memory: dict[Any, Any] = {}
-        self._tokens: list[Token[Any]] = []
 
     def _query_inside(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
         return self.memory.get((str(target), workload))
-
-    def query(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
-        """Return the configuration of a workload, None where there is none."""
-        return self._query_inside(target, workload)
 
     def clear_cache(self, target: Target | str, workload: tuple[Any, ...]) -> None:
         """Forget the configuration of a workload."""
@@ -169,11 +211,16 @@ class FallbackContext:
         self.memory[str(target), workload] = cfg
 
     def __enter__(self) -> FallbackContext:
-        self._tokens.append(QUERIES.set((self.query,)))
+        self._entered.append(QUERIES.set((self.query,)))
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        QUERIES.reset(self._tokens.pop())
+
+def clear_fallback_cache(target: Target | str, workload: tuple[Any, ...]) -> None:
+    """Forget what a context took for a workload; without one nothing is kept."""
+    for query in QUERIES.get():
+        context = getattr(query, "__self__", None)
+        if isinstance(context, FallbackContext):
+            context.clear_cache(target, workload)
 
 
 def apply_history_best(records: Log | Trials | None) -> ApplyHistoryBest:

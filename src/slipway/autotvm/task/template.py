@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from slipway import te
+from slipway.autotvm.entities import InstantiationError
+from slipway.autotvm.env import GLOBAL_SCOPE
 from slipway.autotvm.record import hashable, key_of_template
 from slipway.autotvm.space import ConfigEntity, ConfigSpace, FallbackConfigEntity
 from slipway.backends.backend import compile_target
@@ -62,21 +65,38 @@ def template(task_name: str | Template) -> Any:
         def call(*args: Any) -> tuple[te.Schedule, list[Any]]:
             if _CONFIG.get() is not None:  # inside of another template, whose knobs these are too
                 return function(*args)
-            for query in QUERIES.get():
-                config = query(compile_target(None), (task_name, *args))
-                if config is not None:
-                    with _using(config):
-                        return function(*args)
-            _log.warning(
-                "the log has no configuration of %s%s for %s: the first of its space is used",
-                task_name, args, compile_target(None),
-            )  # fmt: skip
-            with _using(FallbackConfigEntity()):
+            with _using(config_for(task_name, args)):
                 return function(*args)
 
         return call
 
     return decorate
+
+
+def config_for(task_name: str, args: Sequence[Any]) -> ConfigSpace | ConfigEntity:
+    """Return the configuration of a template with arguments.
+
+    That of the running task, else the best of the logs in use, else one in which each knob has its
+    first choice.
+    """
+    running = _CONFIG.get()
+    if running is not None:
+        return running
+    for query in QUERIES.get():
+        config = query(compile_target(None), (task_name, *args))
+        if config is not None:
+            return config
+    if not GLOBAL_SCOPE.silent:
+        _log.warning(
+            "the log has no configuration of %s%s for %s: the first of its space is used",
+            task_name, tuple(args), compile_target(None),
+        )  # fmt: skip
+    return FallbackConfigEntity()
+
+
+def register(task_name: str, function: Template) -> None:
+    """Let a function be the template of a name."""
+    _TEMPLATES[task_name] = function
 
 
 def is_template(name: str) -> bool:
@@ -111,10 +131,11 @@ class TemplateTask(ScheduledTask):
     """A template with arguments, for a target; `config_space` is what it defines."""
 
     def __init__(self, name: str, args: tuple[Any, ...], target: Target) -> None:
-        self.name, self.args, self.target = name, args, target
+        self.name, self.target = name, target
+        self.args = tuple(hashable(serialized(a)) if isinstance(a, te.Tensor) else a for a in args)
         self.kwargs: dict[str, Any] = {}
         self.key = key_of_template(name, serialized(args), target)
-        self.workload = (name, *args)
+        self.workload = (name, *self.args)
         self.config_space = ConfigSpace()
         schedule, _ = self._run(self.config_space)
         self.flop = self.config_space.flop or _flop(schedule)
@@ -123,15 +144,15 @@ class TemplateTask(ScheduledTask):
     def space(self) -> Choices:
         """The space for a search.  Raises the first error where no configuration is legal."""
         first: SlipwayError | None = None
-        for index in range(min(len(self.config_space), FIRST)):
+        known = filter(self.config_space.is_index_valid, range(self.config_space.range_length))
+        for index in islice(known, FIRST):
             try:
                 self.lowered(self.config_space.candidate(index))
             except SlipwayError as error:
                 first = first or error
             else:
                 return self.config_space.choices(index)
-        assert first is not None
-        raise first
+        raise first or TuningError(f"multi_filter of the template {self.name!r} refuses everything")
 
     @property
     def head(self) -> dict[str, Any]:
@@ -148,18 +169,27 @@ class TemplateTask(ScheduledTask):
 
     def candidate_of(self, config: ConfigEntity) -> Candidate | None:
         """Return a logged configuration as the search knows it, None if the space has it not."""
-        if not 0 <= config.index < len(self.config_space):
+        if not self.config_space.is_index_valid(config.index):
             return None
         same = self.config_space.get(config.index) == config
         return self.config_space.candidate(config.index) if same else None
 
     def scheduled(self, candidate: Candidate) -> tuple[te.Schedule, list[Any]]:
-        """Return (schedule, arguments) of a candidate."""
-        return self._run(self.config_of(candidate))
+        """Return (schedule, arguments) of a candidate.
+
+        Raises InstantiationError with what the template says against it.
+        """
+        config = self.config_of(candidate)
+        made = self._run(config)
+        if not config.valid():
+            raise InstantiationError(
+                f"the template {self.name!r} refuses {config}: {'; '.join(config.errors)}"
+            )
+        return made
 
     def _run(self, config: ConfigSpace | ConfigEntity) -> tuple[te.Schedule, list[Any]]:
         with _using(config), self.target:
-            schedule, args = _TEMPLATES[self.name](*self.args)
+            schedule, args = _TEMPLATES[self.name](*deserialize_args(self.args))
         return schedule, list(args)
 
     def __repr__(self) -> str:

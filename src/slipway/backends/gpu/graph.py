@@ -18,6 +18,7 @@ from typing import Any
 from slipway.backends.gpu.half_weights import half_weights
 from slipway.backends.gpu.images import in_texels, takes_images, with_images
 from slipway.backends.gpu.joins import joined_reductions
+from slipway.backends.gpu.row_joins import joined_rows
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.transposed_weights import transposed_weights
@@ -95,6 +96,11 @@ def _joins(function: Function, setting: Setting) -> Function:
     return joined_reductions(function, setting.target)
 
 
+def _rows(function: Function, setting: Setting) -> Function:
+    assert setting.target is not None
+    return joined_rows(function, setting.target)
+
+
 def _halves(function: Function, setting: Setting) -> Function:
     assert setting.target is not None
     return half_weights(function, setting.target)
@@ -124,6 +130,7 @@ PASSES: tuple[Pass, ...] = (
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(wide=MOST),
     setting_pass("JoinReductions", _joins, exact=False),
+    setting_pass("JoinRows", _rows, lambda setting: not _has_images(setting), exact=False),
     setting_pass("HalfWeights", _halves, lambda setting: not _has_images(setting)),
     setting_pass("PlaceImages", _images, _has_images),
 )

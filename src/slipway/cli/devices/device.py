@@ -106,7 +106,12 @@ def add(
 def list_devices(
     as_json: AsJson = False,
 ) -> None:
-    """List the devices that `slipway device add` made, and how they are."""
+    """List the devices that `slipway device add` made, and how they are.
+
+    For example:
+
+        slipway device list
+    """
     from slipway.errors import RPCError
     from slipway.farm import known, remote
 
@@ -144,7 +149,14 @@ def remove(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """End the server on a machine, and take away all that `slipway device add` put there."""
+    """End the server on a machine, and take away all that `slipway device add` put there.
+
+    For example:
+
+        slipway device remove pi@raspberrypi.local
+
+        slipway device remove pi@raspberrypi.local --forget
+    """
     from slipway.farm import known, remote
 
     one = known.find(machine, ssh_port)

@@ -38,7 +38,9 @@ def device_server(
 
         slipway device-server --target aarch64-linux -o slipway-server
 
-        scp slipway-server pi@raspberrypi.local: && ssh pi@raspberrypi.local ./slipway-server
+        scp slipway-server token.txt pi@raspberrypi.local:
+
+        ssh pi@raspberrypi.local ./slipway-server --host 0.0.0.0 --token-file token.txt
     """
     need_output("--output", output)
     with console.step(f"Building the device server for {target}"):

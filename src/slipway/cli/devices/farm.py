@@ -75,7 +75,12 @@ def add(
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """Tell what `slipway farm up` started, and whether it still runs; else the exit code is 1."""
+    """Tell what `slipway farm up` started, and whether it still runs; else the exit code is 1.
+
+    For example:
+
+        slipway farm status
+    """
     from slipway.farm.virtual import load
 
     farm = load()
@@ -92,7 +97,12 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command("down")
 def down(as_json: AsJson = False) -> None:
-    """End everything that `slipway farm up` started, and remove its tokens and logs."""
+    """End everything that `slipway farm up` started, and remove its tokens and logs.
+
+    For example:
+
+        slipway farm down
+    """
     from slipway.farm.virtual import down as stop
 
     ended = stop()

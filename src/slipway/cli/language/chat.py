@@ -57,7 +57,7 @@ def chat(
 
         slipway chat model.gguf --raw --prompt "Once upon a time" --temperature 0
 
-        slipway chat folder --quantise q4_0 --target raspberrypi4 --rpc-host pi.local
+        slipway chat folder --quantise q4_0 --target raspberry-pi/4b-aarch64 --rpc-host pi.local
     """
     from slipway.llm import Sampling
 

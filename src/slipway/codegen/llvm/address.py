@@ -8,6 +8,7 @@ and the address made of it are shared by all accesses with the same atoms, which
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from slipway import dtypes
@@ -16,6 +17,8 @@ from slipway.ir.visit import walk
 
 if TYPE_CHECKING:
     from slipway.codegen.llvm.expressions import ExpressionEmitter
+
+_VECTOR = re.compile(r"<(\d+) x (\w+)>$")
 
 # (constant, ((atom id, coefficient), ...)) with the atoms sorted by depth, then by first use.
 Linear = tuple[int, tuple[tuple[int, int], ...]]
@@ -132,7 +135,7 @@ class Addresses:
     def pointer(self, data: str, element: str, size: int, form: Linear) -> str:
         """Emit the address of element `form` (of LLVM type `element`, `size` bytes) of `data`."""
         w = self.emitter.w
-        base = data
+        base, element = data, in_steps(element)
         if self.fickle and any(term[0] in self.fickle for term in form[1]):
             total = self.value(form)
             return w.put(f"getelementptr inbounds {element}, ptr {data}, {self.word} {total}")
@@ -152,6 +155,16 @@ class Addresses:
             known = w.put(f"getelementptr inbounds i8, ptr {base}, {self.word} {size * form[0]}")
             w.remember(spot, known)
         return known
+
+
+def in_steps(element: str) -> str:
+    """Return a type of the bytes that an element of a buffer takes.
+
+    LLVM takes a vector of three lanes for one of four where it lies beside others; buffers have
+    their elements, whose lanes may be any number, without a gap.
+    """
+    found = _VECTOR.match(element)
+    return element if found is None else f"[{found[1]} x {found[2]}]"
 
 
 def scaled(form: Linear, factor: int) -> Linear:

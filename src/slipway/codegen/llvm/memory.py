@@ -215,6 +215,11 @@ class MemoryEmitter(ExpressionEmitter):
             whole = ty if lanes == 1 else f"<{lanes} x {ty}>"
             self.w.do(f"store {whole} {value}, ptr {at}, align {self.align_of(buffer, form, size)}")
             return
+        if dtypes.lanes_of(buffer.dtype) != 1:
+            raise CodegenError(
+                f"a strided or scattered store to {buffer.name}, whose elements are vectors "
+                f"({buffer.dtype}), cannot be compiled; index it with one lane"
+            )
         own = max(1, dtypes.bits_of(buffer.dtype) // 8)
         for lane, at in enumerate(self._lane_pointers(node.indices, data, ty, size, form, step)):
             one = self.w.put(f"extractelement <{lanes} x {ty}> {value}, i64 {lane}")

@@ -21,6 +21,7 @@ _FUNCTIONS = (
 _POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
 _HIGHEST = 8  # a power of numbers; of sizes it says the rank of something
 _LONGEST = 20_000
+_DEEPEST = 200  # how deep it nests: some Pythons parse more than sympy gets through
 _LARGEST = 2**64
 _PLAIN = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.Load, ast.operator,
@@ -33,9 +34,13 @@ def check_size_text(text: str, where: str) -> None:
     try:
         if len(text) > _LONGEST:
             raise ValueError
-        tree = ast.parse(text.strip(), mode="eval")
-        for node in ast.walk(tree):
-            _check(node)
+        level: list[ast.AST] = [ast.parse(text.strip(), mode="eval")]
+        for _ in range(_DEEPEST):
+            for node in level:
+                _check(node)
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise ValueError
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ModelError(
             f"{where} has a size that is no arithmetic of symbols and numbers, and is not "

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from slipway.arguments import integer_of
+from slipway.errors import ArgumentValueError
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, Var
+from slipway.relay.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType, TupleType, flatten
 from slipway.relay.visit import free_vars, post_order, use_counts
 
 __all__ = [
     "LayerCounter", "all_dtypes", "all_vars", "bound_vars", "check_constant", "count_layers",
-    "extract_fused_functions", "free_vars", "get_total_mac_number", "list_op_freqs", "post_order",
-    "post_order_visit", "use_counts", "well_formed",
+    "extract_intermdeiate_expr", "free_vars", "get_total_mac_number",
+    "list_fake_quantized_op_freqs", "list_op_freqs", "post_order", "post_order_visit",
+    "use_counts", "well_formed",
 ]  # fmt: skip
 
 # Operators whose count of operations is twice their multiply-adds.
@@ -120,10 +123,54 @@ def list_op_freqs(mod: Expr | IRModule) -> dict[str, int]:
     return counts
 
 
-def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
-    """Return the kernels of a module after FuseOps, by a number of their own."""
-    kernels = [e for e in post_order(_root(mod)) if op_registry.is_primitive(e)]
-    return {f"fused_{i}": k for i, k in enumerate(kernels) if isinstance(k, Function)}
+def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:
+    """Return a module whose result is value `expr_id` of "main": calls, tuples and their fields.
+
+    They are counted from 0 on in the order of computation.  The name has classic TVM's letters.
+    """
+    values = [e for e in post_order(_root(mod)) if isinstance(e, Call | Tuple | TupleGetItem)]
+    number = integer_of(expr_id, "extract_intermdeiate_expr: expr_id", 0)
+    if number >= len(values):
+        raise ArgumentValueError(
+            f"extract_intermdeiate_expr: expr_id is {number}, and the graph has {len(values)} "
+            "values, counted from 0 on"
+        )
+    return IRModule.from_expr(values[number])
+
+
+def list_fake_quantized_op_freqs(mod: Expr | IRModule) -> dict[str, int]:
+    """Return how often each operator stands between qnn.dequantize and qnn.quantize.
+
+    Such operators FakeQuantizationToInteger computes in integers, where it can.
+    """
+    counts: dict[str, int] = {}
+    seen: set[int] = set()
+    for end in _calls(mod):
+        if end.op.name != "qnn.quantize":
+            continue
+        for call in _dequantized(end.args[0]):
+            if id(call) not in seen:
+                seen.add(id(call))
+                counts[call.op.name] = counts.get(call.op.name, 0) + 1
+    return counts
+
+
+def _dequantized(root: Expr) -> list[Call]:
+    """Return the calls from dequantised values to `root`; none, where one has another origin."""
+    inside: list[Call] = []
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        expr = waiting.pop()
+        if isinstance(expr, Call) and isinstance(expr.op, Op):
+            if expr.op.name in ("qnn.dequantize", "qnn.quantize"):
+                continue
+            inside.append(expr)
+        elif not isinstance(expr, Constant | Tuple | TupleGetItem):
+            return []
+        below = [child for child in _inputs(expr) if id(child) not in seen]
+        seen.update(map(id, below))
+        waiting += below
+    return inside
 
 
 def count_layers(expr: Expr | IRModule, valid_ops: Iterable[str]) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from slipway.rpc.farm.remarks import NO_REMARKS, Remarks
@@ -51,7 +50,7 @@ class Request:
     holder: str
     grant: Callable[[Grant], None]
     is_there: Callable[[], bool]
-    since: float = field(default_factory=time.time)
+    since: float
     is_over: bool = False  # granted, withdrawn or timed out
 
 
@@ -65,12 +64,12 @@ class FarmDevice:
     port: int
     description: str
     link: DeviceLink | None
+    since: float  # Unix time of the state
     behind: str = ""  # which one it is behind the proxy at its address
     state: str = FREE
     remarks: Remarks = NO_REMARKS
     lease: str = ""
     holder: str = ""
-    since: float = field(default_factory=time.time)  # of the state
     sessions: int = 0
     failures: int = 0
     last_error: str = ""

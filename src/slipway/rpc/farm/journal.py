@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from bisect import bisect_left
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from slipway.rpc.farm.clock import Clock
 from slipway.rpc.farm.devices import FarmDevice, Request
 from slipway.rpc.log import tell
 
@@ -78,11 +79,16 @@ class FinishedJob:
     words: str
 
 
+_Entry = TypeVar("_Entry", Trouble, Sample, FinishedJob)
+
+
 class Journal:
     """Counts since the tracker's start; keys are (kind of device, result)."""
 
-    def __init__(self) -> None:
-        self.started = time.time()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        clock.follow(self._clock_was_set)
+        self.started = clock.now()
         self.requests: Counter[tuple[str, str]] = Counter()
         self.sessions: Counter[tuple[str, str]] = Counter()
         self.registrations: Counter[tuple[str, str]] = Counter()
@@ -96,6 +102,14 @@ class Journal:
         # What no store has taken yet; a tracker without one forgets the oldest.
         self._new_samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self._new_jobs: deque[FinishedJob] = deque(maxlen=_NEW_JOBS)
+
+    def _clock_was_set(self, moved_s: float) -> None:
+        self.started += moved_s
+        _move(self.troubles, moved_s)
+        for samples in (self.samples, self._new_samples):
+            _move(samples, moved_s)
+        for jobs in (self.jobs, self._new_jobs):
+            _move(jobs, moved_s)
 
     def take_new(self) -> tuple[list[Sample], list[FinishedJob]]:
         """Return samples and jobs since the last call."""
@@ -120,7 +134,7 @@ class Journal:
 
     def granted(self, request: Request, device: FarmDevice) -> None:
         """A request got its device."""
-        waited_s = max(0.0, time.time() - request.since)
+        waited_s = max(0.0, self._clock.now() - request.since)
         _count(self.requests, request.key, "granted")
         self.waits.add(waited_s)
         tell(
@@ -141,7 +155,7 @@ class Journal:
 
     def session_ended(self, device: FarmDevice, result: str, reason: str) -> None:
         """Count a session; `result` is ok, failed, kicked or lost."""
-        length_s = max(0.0, time.time() - device.since)
+        length_s = max(0.0, self._clock.now() - device.since)
         _count(self.sessions, device.key, result)
         self.lengths.add(length_s)
         self._finished += 1
@@ -186,19 +200,26 @@ class Journal:
     ) -> None:  # fmt: skip
         name, session = (device.name, device.session) if device is not None else ("", "")
         who = who or (device.holder if device is not None else "")
-        job = FinishedJob(time.time(), round(length_s, 3), kind, name, session, who, result, words)
+        at = self._clock.now()
+        job = FinishedJob(at, round(length_s, 3), kind, name, session, who, result, words)
         self.jobs.append(job)
         self._new_jobs.append(job)
 
     def _trouble(self, kind: str, device: str, session: str, text: str) -> None:
-        self.troubles.append(Trouble(time.time(), kind, device, session, text))
+        self.troubles.append(Trouble(self._clock.now(), kind, device, session, text))
 
     def sample(self, total: int, busy: int, waiting: int) -> Sample:
         """Add a point to the chart; call it every `SAMPLE_S` seconds."""
         finished, self._finished = self._finished, 0
-        self.samples.append(Sample(time.time(), total, busy, waiting, finished))
+        self.samples.append(Sample(self._clock.now(), total, busy, waiting, finished))
         self._new_samples.append(self.samples[-1])
         return self.samples[-1]
+
+
+def _move(noted: deque[_Entry], moved_s: float) -> None:
+    moved = [replace(entry, at=entry.at + moved_s) for entry in noted]
+    noted.clear()
+    noted.extend(moved)
 
 
 def _count(counts: Counter[tuple[str, str]], key: str, result: str) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from slipway.rpc.farm.clock import Clock
 from slipway.rpc.farm.devices import (
     ASSIGNED,
     BUSY,
@@ -44,7 +44,9 @@ class Farm:
     """Devices and requests; every method keeps: one device, at most one holder."""
 
     def __init__(self) -> None:
-        self.journal = Journal()
+        self.clock = Clock()
+        self.clock.follow(self._clock_was_set)
+        self.journal = Journal(self.clock)
         self.devices: dict[int, FarmDevice] = {}  # those connected
         self.offline: dict[DeviceIdentity, FarmDevice] = {}
         self.waiting: dict[str, list[Request]] = {}
@@ -81,8 +83,9 @@ class Farm:
         device = self.offline.pop(identity, None)
         returns = device is not None
         if device is None:
+            number, since = next(self._numbers), self.clock.now()
             description = clean_text(description)
-            device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
+            device = FarmDevice(number, key, address, port, description, link, since, behind)
             device.remarks = self._remarks.pop(identity, device.remarks)
         device.link = link
         self.devices[device.number] = self._connected[identity] = device
@@ -123,6 +126,15 @@ class Farm:
             self._enqueue(request, look=False)  # it gave the lease back instead of an answer
         self._match(device.key)
 
+    def _clock_was_set(self, moved_s: float) -> None:
+        requests = [request for queue in self.waiting.values() for request in queue]
+        for device in (*self.devices.values(), *self.offline.values()):
+            device.since, device.view = device.since + moved_s, None
+            if device.request is not None and device.request not in requests:
+                requests.append(device.request)
+        for request in requests:
+            request.since += moved_s
+
     # Requests
 
     def request(
@@ -138,7 +150,8 @@ class Farm:
         `is_there` is asked before that: false for somebody who has left and not yet withdrawn.
         """
         holder = clean_text(holder)
-        request = Request(key, priority, next(self._numbers), holder, grant, is_there)
+        number, since = next(self._numbers), self.clock.now()
+        request = Request(key, priority, number, holder, grant, is_there, since)
         self._enqueue(request)
         return request
 
@@ -289,7 +302,7 @@ class Farm:
         if holder:
             self._held[holder] += 1
         if device.state != state or lease != device.lease:
-            device.since = time.time()
+            device.since = self.clock.now()
         device.state, device.lease, device.holder = state, lease, holder
         device.view = None
         free = self._free.setdefault(device.key, {})
@@ -307,7 +320,7 @@ class Farm:
 
     def _remember(self, device: FarmDevice) -> None:
         self.offline[device.identity] = device
-        oldest = time.time() - _OFFLINE_KEPT_S
+        oldest = self.clock.now() - _OFFLINE_KEPT_S
         for identity, other in list(self.offline.items()):
             if other.since >= oldest and len(self.offline) <= _MAX_OFFLINE:
                 break  # they are in the order of their going

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipway.errors import FileError
+from slipway.rpc.farm.clock import wall_s
 from slipway.rpc.farm.devices import DeviceIdentity
 from slipway.rpc.farm.journal import FinishedJob, Sample
 
@@ -41,6 +41,8 @@ class Store:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._pruned = 0.0
+        self._moved_s = 0.0  # by what the clock was set since the last write
+        self._since = wall_s()  # what is younger is of this run
         try:
             self._file = sqlite3.connect(path or ":memory:", check_same_thread=False)
             version = self._file.execute("pragma user_version").fetchone()[0]
@@ -61,9 +63,17 @@ class Store:
             ) from error
 
     def load(self, farm: Farm) -> None:
-        """Give a farm what was written before: the last hour, the last jobs, all remarks."""
-        journal = farm.journal
-        journal.samples.extend(self._samples(time.time() - 3600))
+        """Give a farm what was written before: the last hour, the last jobs, all remarks.
+
+        What an earlier run wrote by a clock that was ahead becomes of now.
+        """
+        journal, now = farm.journal, farm.clock.now()
+        with self._file:
+            self._file.execute("delete from samples where at > ?", (now,))
+            self._file.execute("update jobs set at = ? where at > ?", (now, now))
+        self._since = now
+        farm.clock.follow(self._clock_was_set)
+        journal.samples.extend(self._samples(now - 3600))
         rows = self._file.execute(
             "select * from jobs order by at desc limit ?", (SHOWN_JOBS,)
         ).fetchall()
@@ -71,11 +81,23 @@ class Store:
         for text, said in self._file.execute("select place, said from remarks"):
             farm.remember_remarks(_identity(text), json.loads(said))
 
+    def _clock_was_set(self, moved_s: float) -> None:
+        self._moved_s += moved_s
+
+    def _move(self) -> None:
+        """Move what this run has written to where the clock is now; the runs before had theirs."""
+        for table in ("samples", "jobs"):
+            self._file.execute(
+                f"update {table} set at = at + ? where at >= ?", (self._moved_s, self._since)
+            )
+
     def write(self, farm: Farm) -> None:
         """Write what is new of a farm's journal, and forget what is older than a day."""
-        journal = farm.journal
+        journal, now = farm.journal, farm.clock.now()
         samples, jobs = journal.take_new()
         with self._file:
+            if self._moved_s:
+                self._move()
             self._file.executemany(
                 "insert into samples values (?, ?, ?, ?, ?)",
                 [(s.at, s.total, s.busy, s.waiting, s.finished) for s in samples],
@@ -87,11 +109,12 @@ class Store:
                     for j in jobs
                 ],
             )
-            if time.time() - self._pruned > 600:
-                self._pruned = time.time()
-                oldest = self._pruned - DAY_S
+            if abs(now - self._pruned) > 600:
+                oldest = now - DAY_S
                 self._file.execute("delete from samples where at < ?", (oldest,))
                 self._file.execute("delete from jobs where at < ?", (oldest,))
+                self._pruned = now
+        self._since, self._moved_s = self._since + self._moved_s, 0.0
 
     def keep(self, identity: DeviceIdentity, remarks: Remarks) -> None:
         """Write down what people said of a device; nothing is kept where they said nothing."""
@@ -106,7 +129,7 @@ class Store:
 
     def day(self) -> list[list[float]]:
         """Return the last day as at most `POINTS` points: of each, the values at its busiest."""
-        start, step = time.time() - DAY_S, DAY_S / POINTS
+        start, step = wall_s() - DAY_S, DAY_S / POINTS
         rows = self._file.execute(
             "select max(at), max(total), max(busy), max(waiting), sum(finished) from samples "
             "where at > ? group by cast((at - ?) / ? as integer) order by 1",

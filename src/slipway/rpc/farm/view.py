@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from slipway.rpc.farm.devices import ASSIGNED, BUSY, FREE, OFFLINE, FarmDevice
@@ -72,14 +71,14 @@ def kinds_of(farm: Farm) -> dict[str, dict[str, int]]:
 
 def snapshot(farm: Farm) -> dict[str, Any]:
     """Return everything that may be shown of a farm, as JSON values; times are Unix seconds."""
-    journal = farm.journal
+    journal, now = farm.journal, farm.clock.now()
     queue = sorted(
         (request for queue in farm.waiting.values() for request in queue),
         key=lambda request: (-request.priority, request.number),
     )
     return {
         "started": round(journal.started, 3),
-        "now": round(time.time(), 3),
+        "now": round(now, 3),
         "devices": devices_of(farm),
         "kinds": kinds_of(farm),
         "waiting": len(queue),
@@ -144,7 +143,7 @@ def take_sample(farm: Farm) -> None:
 
 def classic_summary(farm: Farm) -> dict[str, Any]:
     """Return classic TVM's summary, and the whole picture as ``farm``."""
-    now = time.time()
+    now = farm.clock.now()
     servers = [
         {
             "key": f"server:{device.key}",
@@ -170,7 +169,7 @@ def why_not(farm: Farm, key: str) -> str:
     if not devices:
         known = ", ".join(sorted({device.key for device in farm.devices.values()})) or "none at all"
         return f"no such device is registered (registered: {known})"
-    now, no_session = time.time(), " (handed out; no session began)"
+    now, no_session = farm.clock.now(), " (handed out; no session began)"
     texts = [
         f"{d.address}:{d.port} since {now - d.since:.0f} s{no_session * (d.state == ASSIGNED)}"
         for d in devices

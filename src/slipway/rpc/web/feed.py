@@ -26,6 +26,7 @@ class Feed:
         self._readers: dict[asyncio.Queue[str], str] = {}  # the oldest first, and whence they are
         self._wake = asyncio.Event()
         self._before: dict[str, Any] = {}
+        self._times_set = 0  # of the farm's clock, when `_before` was taken
 
     def enter(self, origin: str = "") -> asyncio.Queue[str] | None:
         """Return the place of one more reader, to be left by `leave`; None where all are taken.
@@ -78,7 +79,7 @@ class Feed:
         # What the next change is measured against, so that none is missed or doubled.
         while not queue.empty():
             queue.get_nowait()
-        yield _event("farm", {**_unfold(self._before), "history": history(self._farm)})
+        yield self._whole(self._before)
         while queue in self._readers and (text := await queue.get()):
             yield text
 
@@ -91,12 +92,18 @@ class Feed:
 
     def _now(self) -> dict[str, Any]:
         state = snapshot(self._farm)
+        self._times_set = self._farm.clock.times_set
         state["devices"] = {device["id"]: device for device in state["devices"]}
         return state
 
+    def _whole(self, state: dict[str, Any]) -> str:
+        return _event("farm", {**_unfold(state), "history": history(self._farm)})
+
     def _change(self) -> str:
-        before, now = self._before, self._now()
-        self._before = now
+        before, times_set = self._before, self._times_set
+        self._before = now = self._now()
+        if self._times_set != times_set:
+            return self._whole(now)  # somebody set the clock: every time is another
         old = before["devices"]
         devices = [d for number, d in now["devices"].items() if old.get(number) is not d]
         removed = [number for number in old if number not in now["devices"]]

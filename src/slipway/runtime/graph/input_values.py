@@ -29,7 +29,7 @@ _OF_DTYPE = re.compile(
 )
 
 
-def converted(what: str, value: Any, dtype: str, where: str = "") -> NDArray:
+def converted(what: str, value: Any, dtype: str, where: str = "", warn: bool = True) -> NDArray:
     """Return `value` as an array of `dtype`; `what` and `where` are words for warning and error.
 
     Raises ExecutionError where that would lose some.
@@ -55,7 +55,7 @@ def converted(what: str, value: Any, dtype: str, where: str = "") -> NDArray:
             f'that cannot hold. Convert it first: x.astype("{dtype}").'
         )
     key = (what, found, dtype)
-    if key not in _WARNED:
+    if warn and key not in _WARNED:
         _WARNED.add(key)
         warnings.warn(
             f"{what} is converted from {found} to {dtype} at every call; give it as "

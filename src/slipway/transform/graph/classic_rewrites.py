@@ -5,29 +5,34 @@ What they make computes the same as what they are given; `slipway.relay.build` f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from slipway.arguments import integer_of
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import const, is_call_of, make
 from slipway.relay.types import TensorType, Type
-from slipway.relay.visit import post_order, rebuild, rewrite
-from slipway.transform.graph.classic import on_functions
+from slipway.relay.visit import post_order, rebuild, rewrite, substitute
+from slipway.transform.graph.classic import FuseOps, InferType, on_functions
+from slipway.transform.graph.conv.flatten_atrous import flatten_atrous_conv
 from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.conv.forward_scale_axis import forward_scale_axis
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
-from slipway.transform.manager import Pass
+from slipway.transform.graph.split_joins import split_joins
+from slipway.transform.manager import Pass, Sequential
 
 __all__ = [
-    "BackwardFoldScaleAxis", "CombineParallelBatchMatmul", "CombineParallelConv2D",
-    "CombineParallelDense", "DefuseOps", "DenseToSparse", "FakeQuantizationToInteger", "FastMath",
-    "FoldExplicitPadding", "ForwardFoldScaleAxis", "InferTypeLocal", "ToANormalForm",
+    "AnnotateSpans", "BackwardFoldScaleAxis", "BatchingOps", "CanonicalizeCast", "ChangeBatch",
+    "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "DefuseOps",
+    "DenseToSparse", "FakeQuantizationToInteger", "FastMath", "FlattenAtrousConv",
+    "FoldExplicitPadding", "ForwardFoldScaleAxis", "InferTypeLocal", "SplitArgs", "ToANormalForm",
+    "extract_fused_functions",
 ]  # fmt: skip
 
 
@@ -41,6 +46,58 @@ def InferTypeLocal(expr: Expr) -> Type:
 def FastMath() -> Pass:
     """Type the module: exp, tanh and erf are polynomials of full accuracy in kernels as it is."""
     return on_functions("FastMath", lambda f, m: f)
+
+
+def AnnotateSpans() -> Pass:
+    """Type the module: errors name operator and arguments without the spans of a text."""
+    return on_functions("AnnotateSpans", lambda f, m: f)
+
+
+def CanonicalizeCast() -> Pass:
+    """Type the module: FuseOps repeats a cast in each kernel that reads it as it is."""
+    return on_functions("CanonicalizeCast", lambda f, m: f)
+
+
+def FlattenAtrousConv() -> Pass:
+    """Dilate convolutions that stand between space_to_batch_nd and batch_to_space_nd."""
+    return on_functions("FlattenAtrousConv", lambda f, m: infer_type(flatten_atrous_conv(f)))
+
+
+def SplitArgs(max_function_args: int) -> Pass:
+    """Join tensors in several steps, so that no kernel has more than `max_function_args`; -1: any.
+
+    A result counts as one of them.
+    """
+    most = integer_of(max_function_args, "SplitArgs: max_function_args")
+    if most != -1:
+        most = integer_of(most, "SplitArgs: max_function_args", 3) - 1
+    return on_functions(
+        "SplitArgs", lambda f, m: infer_type(split_joins(f, most)) if most > 0 else f
+    )
+
+
+def ChangeBatch(data: Mapping[Var, int], batch_size: int = 16) -> Pass:
+    """Give inputs another extent of the batch, which is the axis that `data` says for each."""
+    axes = {var.name_hint: integer_of(axis, "ChangeBatch: an axis") for var, axis in data.items()}
+    size = integer_of(batch_size, "ChangeBatch: batch_size", 1)
+
+    def changed(param: Var) -> Var:
+        axis, kind = axes.get(param.name_hint), param.type
+        if axis is None or not isinstance(kind, TensorType):
+            return param
+        if not -kind.rank <= axis < kind.rank:
+            raise LoweringError(f"ChangeBatch: %{param.name_hint} is {kind}; it has no axis {axis}")
+        shape = list(kind.shape)
+        shape[axis] = size
+        return Var(param.name_hint, TensorType(tuple(shape), kind.dtype))
+
+    def run(function: Function, module: IRModule) -> Function:
+        params = [changed(param) for param in function.params]
+        table = dict(zip(function.params, params, strict=True))
+        body = substitute(function.body, table)
+        return infer_type(Function(tuple(params), body, None, function.attrs))
+
+    return on_functions("ChangeBatch", run)
 
 
 def BackwardFoldScaleAxis() -> Pass:
@@ -71,6 +128,18 @@ def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) ->
         return made
 
     return on_functions("FakeQuantizationToInteger", run)
+
+
+def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
+    """Return the kernels of "main", by a number of their own; of a module without any, FuseOps'."""
+    if not _kernels(mod):
+        mod = FuseOps()(InferType()(mod))
+    return {f"fused_{i}": kernel for i, kernel in enumerate(_kernels(mod))}
+
+
+def _kernels(mod: IRModule) -> list[Function]:
+    main: Any = mod["main"]
+    return [e for e in post_order(main) if isinstance(e, Function) and e.attr("Primitive")]
 
 
 def DefuseOps() -> Pass:
@@ -283,6 +352,14 @@ def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pa
     return on_functions(
         "CombineParallelDense",
         lambda f, m: _combined(infer_type(f), parallel, min_num_branches),
+    )
+
+
+def BatchingOps() -> Sequential:
+    """Join convolutions and products of one input: CombineParallelConv2D and its siblings."""
+    return Sequential(
+        [CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()],
+        name="BatchingOps",
     )
 
 

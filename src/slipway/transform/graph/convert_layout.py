@@ -11,6 +11,7 @@ only where a value is needed in two ways, or leaves the function.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,13 +21,15 @@ from slipway.errors import LoweringError, did_you_mean
 from slipway.ir.op_attrs import op_attr
 from slipway.relay import op_registry, op_rules
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
-from slipway.relay.layout import parse_layout
+from slipway.relay.layout import has_blocks, parse_layout
 from slipway.relay.visit import post_order, rebuild, substitute
+from slipway.transform.graph.conv.plain_layouts import CONVS
 from slipway.transform.graph.layout_rules import Moved, Value, adapt, field_of, plain
 
 # f(call, operands that stand for the call's) -> what to compute, or None
 Rule = Callable[[Call, Sequence[Expr]], "Expr | None"]
 CONVERT = "FTVMConvertOpLayout"
+_CONTRIB_KERNEL = re.compile(r"\d+i\d+o$")  # what the operators over blocked channels take
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO", "NCW": "OIW", "NWC": "WIO", "NCDHW": "OIDHW",
             "NDHWC": "DHWIO"}  # fmt: skip
 
@@ -134,7 +137,7 @@ def _in_layout(
         return op_rules.apply(CONVERT, call, operands, [types, list(layouts)])
     old, _ = layouts_of(call)
     data = old[0] if layouts[0] == "default" else layouts[0]
-    if sorted(data) != sorted(old[0]):
+    if sorted(parse_layout(data).letters) != sorted(parse_layout(old[0]).letters):
         raise LoweringError(
             f"ConvertLayout: {call.op.name} has the axes {old[0]}, which {data!r} does not order"
         )
@@ -248,7 +251,11 @@ class _Walk:
         args = [substitute(argument, table) for argument in made.args]
         result = _operator(made, args, self.transform)
         target = _letters(new_out, old_out, name)
-        return result if old_out == target else Moved(result, old_out, target)
+        if old_out == target:
+            return result
+        if has_blocks(old_out):  # others name axes of blocks, which no rule of theirs moves
+            return self.transform(result, target, old_out)
+        return Moved(result, old_out, target)
 
     def laid(self, expr: Expr, source: str, target: str) -> Expr:
         """Return a value, which the graph has in `source`, in `target`."""
@@ -279,15 +286,15 @@ def _operator(
     """Return `call` on `args`: over blocked data the operator for such, with a blocked kernel."""
     attrs = call.attrs
     data = parse_layout(getattr(attrs, "data_layout", "") or "N")
-    if call.op.name not in ("nn.conv1d", "nn.conv2d", "nn.conv3d") or not any(
-        axis.block for axis in data.axes
-    ):
+    if call.op.name not in CONVS or not has_blocks(data.text):
+        return Call(call.op, tuple(args), attrs, call.span)
+    if has_blocks(attrs.kernel_layout) and not _CONTRIB_KERNEL.search(attrs.kernel_layout):
         return Call(call.op, tuple(args), attrs, call.span)
     block = data.block_of("C")
     out_block = parse_layout(attrs.out_layout or attrs.data_layout).block_of("C")
     weight = args[1].tensor_type
     kernel = attrs.kernel_layout
-    if not any(axis.block for axis in parse_layout(kernel).axes):
+    if not has_blocks(kernel):
         whole = parse_layout(kernel).whole_shape(weight.shape)
         plain_kernel = "OI" + "".join(a for a in kernel if a not in "OI")
         depthwise = whole["I"] == 1 and attrs.groups > 1

@@ -86,6 +86,7 @@ def infer_type(
             _guess_arguments(expr, done, typed)
         elif isinstance(expr, Call) and isinstance(expr.op, Function) and expr.op.type is None:
             done[id(expr.op)] = _called_with(expr, done, typed, module_types)
+            _take_types_of_parameters(expr, done, typed)
         done[done_as] = rebuild(expr, lambda child: typed.get(id(child)) or done[id(child)])
         if done_as in named and (value := done[done_as].type) is not None:
             typed[id(named[done_as])] = Var(named[done_as].name, value)
@@ -122,6 +123,15 @@ def _called_with(
     return infer_type(
         function.replace(params=params, body=substitute(function.body, fresh)), module_types
     )
+
+
+def _take_types_of_parameters(call: Call, done: Mapping[int, Expr], typed: dict[int, Expr]) -> None:
+    """Type the untyped variables that a function is called with, where its body tells."""
+    function = done[id(call.op)]
+    for old, param in zip(call.args, getattr(function, "params", ()), strict=False):
+        current = typed.get(id(old)) or done[id(old)]
+        if current.type is None and isinstance(current, Var) and param.type is not None:
+            typed[id(old)] = Var(current.name, param.type)
 
 
 def _guess_arguments(call: Call, done: dict[int, Expr], typed: dict[int, Expr]) -> None:

@@ -15,7 +15,9 @@ from slipway.relay.expr import Call, Function, Op
 from slipway.relay.verify import GraphLaws
 from slipway.relay.visit import post_order
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.conv.flatten_atrous import flatten_atrous_conv
 from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
+from slipway.transform.graph.conv.plain_layouts import plain_layouts
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.free_reshapes import free_reshapes
@@ -147,6 +149,8 @@ OPENING: tuple[Pass, ...] = (
     setting_pass("SelectBranches", _select),
     graph_pass("OutlineBranches", outline_branches, _has_branches),
     graph_pass("FakeQuantizationToInteger", integer_arithmetic, exact=False),
+    graph_pass("PlainLayouts", plain_layouts),
+    graph_pass("FlattenAtrousConv", flatten_atrous_conv),
     graph_pass("SimplifyInference", simplify_inference),
     graph_pass("TanhOfSoftplus", tanh_of_softplus, exact=False),
     graph_pass("ExactSoftplus", exact_softplus, exact=False),

@@ -8,6 +8,7 @@
     x - c                           ->  x + (-c)            float constants
     product(x, transpose(y))        ->  product with transpose_b    of computed matrices
     clip(relu(x), 0, 6)             ->  clip(x, 0, 6)
+    softmax over (n, 1000, 1, 1)    ->  over (n, 1000), reshaped: rows lie along memory
     where(c, x, y)                  ->  x or y, where c is the same constant everywhere
     what has no element             ->  a constant
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
@@ -194,6 +196,20 @@ def _where(call: Call) -> Expr | None:
     return None
 
 
+def _along_the_last(call: Call) -> Expr | None:
+    """Leave out the axes of one behind that of a softmax."""
+    data, shape = call.args[0], call.tensor_type.shape
+    axis = call.attrs.axis % len(shape)
+    if axis == len(shape) - 1 or any(n != 1 for n in shape[axis + 1 :]):
+        return None
+    if any(map(is_open, shape)):
+        return None
+    reshape = op_registry.make("reshape")
+    with op_registry.span(call.span):
+        rows = op_registry.make(call.op.name)(reshape(data, shape[: axis + 1]), axis=axis)
+        return reshape(rows, shape)  # type: ignore[no-any-return]
+
+
 RULES: dict[str, Callable[[Call], Expr | None]] = {
     "nn.bias_add": _bias_add,
     **dict.fromkeys(RESHAPES, _reshape),
@@ -214,4 +230,6 @@ RULES: dict[str, Callable[[Call], Expr | None]] = {
     "nn.matmul": _product,
     "nn.batch_matmul": _product,
     "where": _where,
+    "nn.softmax": _along_the_last,
+    "nn.log_softmax": _along_the_last,
 }

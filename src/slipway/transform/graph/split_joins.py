@@ -21,9 +21,9 @@ MOST = 512  # parts of one join
 WIDE = 64  # parts of a join that is fused, where each part of a larger one is copied by itself
 
 
-def split_joins(function: Function) -> Function:
-    """Return `function` with `MOST` parts in a join at most."""
-    return rewrite(function, _rule)  # type: ignore[no-any-return]
+def split_joins(function: Function, most: int = MOST) -> Function:
+    """Return `function` with `most` parts, two or more, in a join at most."""
+    return rewrite(function, lambda expr: _rule(expr, most))  # type: ignore[no-any-return]
 
 
 def parts_of_join(expr: Expr) -> int:
@@ -35,15 +35,15 @@ def parts_of_join(expr: Expr) -> int:
     return len(flatten(parts.checked_type))
 
 
-def _rule(expr: Expr) -> Expr | None:
+def _rule(expr: Expr, most: int) -> Expr | None:
     if not is_call_of(expr, "concatenate", "stack"):
         return None
     assert isinstance(expr, Call)
     (parts,) = expr.args
-    if not isinstance(parts, Tuple) or len(parts.fields) <= MOST:
+    if not isinstance(parts, Tuple) or len(parts.fields) <= most:
         return None
     fields = parts.fields
-    groups = -(-len(fields) // MOST)
+    groups = -(-len(fields) // most)
     cuts = [len(fields) * i // groups for i in range(groups + 1)]
     with op_registry.span(expr.span):
         joined: list[Any] = [
@@ -53,4 +53,4 @@ def _rule(expr: Expr) -> Expr | None:
         attrs: Any = expr.attrs
         axis = attrs.axis % expr.tensor_type.rank
         whole: Expr = op_registry.make("concatenate")(Tuple(tuple(joined)), axis)
-    return _rule(whole) or whole
+    return _rule(whole, most) or whole

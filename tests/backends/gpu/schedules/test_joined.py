@@ -89,7 +89,7 @@ def agrees(name, device, target=None):
 @pytest.mark.parametrize("name", CASES)
 def test_a_reduction_is_in_the_kernel_of_its_product(device, name):
     joined = agrees(name, device).graph.kernels
-    apart = built(name, run_kernels.OPENCL, "JoinReductions").graph.kernels
+    apart = built(name, run_kernels.OPENCL, "JoinReductions", "JoinRows").graph.kernels
     assert len(apart) - len(joined) == CASES[name][2]
 
 
@@ -97,7 +97,7 @@ def test_a_reduction_is_in_the_kernel_of_its_product(device, name):
 def test_threads_in_step_combine_their_sums_in_one_kernel(device, name):
     target = Target("opencl -thread_warp_size=32 -max_threads_per_block=256", host="llvm")
     joined = agrees(name, device, target).compiled.device.kernels
-    apart = built(name, target, "JoinReductions").compiled.device.kernels
+    apart = built(name, target, "JoinReductions", "JoinRows").compiled.device.kernels
     assert len(apart) - len(joined) == CASES[name][2]
 
 

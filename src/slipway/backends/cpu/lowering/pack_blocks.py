@@ -1,6 +1,7 @@
 """PackBlockWeights: products with block-quantised weights in the form of an instruction.
 
-    nn.block_dense(%x, w)  ->  nn.contrib_block_dense(%x, w packed, scales, minima)
+    nn.block_dense(%x, w)       ->  nn.contrib_block_dense(%x, w packed, scales, minima)
+    nn.expert_dense(%x, w, %e)  ->  nn.contrib_expert_dense(%x, w packed, scales, minima, %e)
 
 for constant weights, where the target multiplies bytes, or, with `exact`, has vectors of floats.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -52,32 +55,60 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
     """Return `function` with the weights of its block-quantised products packed for `target`."""
 
     def pack(call: Expr) -> Expr | None:
-        if not is_call_of(call, "nn.block_dense") or not isinstance(call, Call):
+        if not isinstance(call, Call):
             return None
-        data, weight = call.args
-        name, exact = call.attrs.format, call.attrs.exact
-        entry = None if exact else instruction_for(format_of(name).bits, target)
-        columns = float_lanes(target) if exact else entry.columns if entry is not None else 0
-        given = data.checked_type
-        if not columns or not isinstance(weight, Constant) or not isinstance(given, TensorType):
-            return None
-        units = weight.array.shape[0]
-        vectors = MOST_VECTORS
-        while vectors > 1 and units % (vectors * columns):
-            vectors //= 2
-        # Without an instruction that wants the others, bytes stay signed or unsigned.
-        unsigned = None if entry is None else entry.b_dtype == "uint8"
-        how, arrays = packed_parts(name, weight.array, columns, vectors, unsigned)
-        rows, depth = prod(given.shape[:-1]), given.shape[-1]
-        if given.rank != 2:
-            data = op_registry.make("reshape")(data, (rows, depth))
-        make = op_registry.make("nn.contrib_block_dense")
-        product: Expr = make(data, *map(const, arrays), **how, exact=exact)
-        if units % (vectors * columns):
-            product = op_registry.make("split")(product, [units], axis=1)[0]
-        if given.rank != 2:
-            product = op_registry.make("reshape")(product, (*given.shape[:-1], units))
-        return product
+        if is_call_of(call, "nn.block_dense"):
+            return _product(call, target)
+        return _experts(call, target) if is_call_of(call, "nn.expert_dense") else None
 
     result: Function = rewrite(function, pack)
     return result
+
+
+def _vectors(units: int, columns: int) -> int:
+    """Return the vectors of outputs in a tile."""
+    vectors = MOST_VECTORS
+    while vectors > 1 and units % (vectors * columns):
+        vectors //= 2
+    return vectors
+
+
+def _product(call: Call, target: Target | None) -> Expr | None:
+    data, weight = call.args
+    name, exact = call.attrs.format, call.attrs.exact
+    entry = None if exact else instruction_for(format_of(name).bits, target)
+    columns = float_lanes(target) if exact else entry.columns if entry is not None else 0
+    given = data.checked_type
+    if not columns or not isinstance(weight, Constant) or not isinstance(given, TensorType):
+        return None
+    units = weight.array.shape[0]
+    vectors = _vectors(units, columns)
+    # Without an instruction that wants the others, bytes stay signed or unsigned.
+    unsigned = None if entry is None else entry.b_dtype == "uint8"
+    how, arrays = packed_parts(name, weight.array, columns, vectors, unsigned)
+    rows, depth = prod(given.shape[:-1]), given.shape[-1]
+    if given.rank != 2:
+        data = op_registry.make("reshape")(data, (rows, depth))
+    make = op_registry.make("nn.contrib_block_dense")
+    product: Expr = make(data, *map(const, arrays), **how, exact=exact)
+    if units % (vectors * columns):
+        product = op_registry.make("split")(product, [units], axis=1)[0]
+    if given.rank != 2:
+        product = op_registry.make("reshape")(product, (*given.shape[:-1], units))
+    return product
+
+
+def _experts(call: Call, target: Target | None) -> Expr | None:
+    data, weight, experts = call.args
+    name = call.attrs.format
+    entry = instruction_for(format_of(name).bits, target) if name else None
+    if entry is None or not isinstance(weight, Constant):
+        return None
+    matrices, units, width = weight.array.shape
+    more = -units % entry.columns  # each expert has tiles of its own
+    rows = np.pad(weight.array, ((0, 0), (0, more), (0, 0))).reshape(-1, width)
+    vectors = _vectors(units + more, entry.columns)
+    how, arrays = packed_parts(name, rows, entry.columns, vectors, entry.b_dtype == "uint8")
+    make = op_registry.make("nn.contrib_expert_dense")
+    product: Expr = make(data, *map(const, arrays), experts, matrices=matrices, **how)
+    return op_registry.make("split")(product, [units], axis=2)[0] if more else product

@@ -21,6 +21,7 @@ from slipway.backends.cpu.knobs import (
     loop_space,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.load_offset import row_axis
 from slipway.backends.cpu.schedules.short_rows import short_row_lanes
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers
@@ -60,17 +61,18 @@ def schedule_elementwise_stage(
         return
     lanes = group_lanes(target, tensor.dtype, knobs.group)
     reading = reading_of(schedule, tensor, target)
-    if lanes > 1 and reading.flat:
-        loops = [fuse(stage, loops)]
-    else:
-        loops = [
-            fuse(stage, loops[first:end]) if end - first > 1 else loops[first]
-            for first, end in fused_neighbours(schedule, tensor)
-        ]
+    along, runs = row_axis([loop.extent for loop in loops]), [(0, len(loops))]
+    if lanes < 2 or not reading.flat:
+        runs = fused_neighbours(schedule, tensor)
+        while len(runs) > 1 and runs[-1][0] > along:
+            runs[-2:] = [(runs[-2][0], runs[-1][1])]  # axes of one lie within the row
+    is_row = runs[-1][0] == along
+    loops = [
+        fuse(stage, loops[first:end]) if end - first > 1 else loops[first] for first, end in runs
+    ]
     inner = loops.pop()
     row = inner.extent
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
-    is_row = inner.axis is stage.op.axis[-1]
     short = short_row_lanes(schedule, tensor, target, lanes) if is_row else 0
     if short:
         steps, inner = split(stage, inner, short)

@@ -14,6 +14,12 @@ from slipway.ir.expr import ProducerLoad
 from slipway.relay.dims import is_open, usual
 
 
+def row_axis(extents: Sequence[Any]) -> int:
+    """Return the axis that lies along memory: the last, or what is before axes of one."""
+    last = len(extents) - 1
+    return next((a for a in range(last, 0, -1) if extents[a] != 1), last)
+
+
 class LoadOffset:
     """The offset of a load: `flat`, in elements, over the `variables` of axes of some `extents`."""
 

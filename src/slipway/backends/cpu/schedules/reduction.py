@@ -30,6 +30,7 @@ from slipway.backends.cpu.schedules.generic import (
     schedule_elementwise_stage,
     vectorize,
 )
+from slipway.backends.cpu.schedules.short_columns import positions_at_once, reduce_short_columns
 from slipway.backends.stages import (
     Loop,
     extent_of,
@@ -91,6 +92,10 @@ def schedule_reduction_stage(
     total = max(total * carried, reading_of(schedule, tensor, target).copied(total))
     lanes = vector_lanes(target, tensor.dtype) if knobs.group else 1
     row = row_axes(tensor.op)
+    at_once = 0 if row or not target.is_by_llvm else positions_at_once(tensor.op, lanes)
+    if at_once:
+        reduce_short_columns(schedule, tensor, at_once, total >= knobs.share_from)
+        return
     if not row and any(loop.extent != 1 for loop in loops):
         while loops[-1].extent == 1:
             loops.insert(0, loops.pop())  # what lies along memory is before it

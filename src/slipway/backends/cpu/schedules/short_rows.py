@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.arith.slope import slope
 from slipway.backends.cpu.knobs import widest_lanes
-from slipway.backends.cpu.schedules.load_offset import LoadOffset
+from slipway.backends.cpu.schedules.load_offset import LoadOffset, row_axis
 from slipway.backends.stages import extent_of
 from slipway.codegen.math.table import constants_of
 from slipway.ir import ops
@@ -47,18 +47,19 @@ def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
     if op.num_outputs != 1 or len(op.axis) < 2 or not target.is_by_llvm:
         return 0
     extents: list[Any] = [extent_of(axis) for axis in op.axis]
-    row = extents[-1]
+    along = row_axis(extents)
+    row = extents[along]
     if is_open(row) or not 2 <= row < lanes or usual(prod(extents)) < 4 * lanes:
         return 0
     nodes = list(_expanded(schedule, op))
-    if len(nodes) > _MOST_NODES or any(_chooses(n, op.axis[-1].var) for n in nodes):
+    if len(nodes) > _MOST_NODES or any(_chooses(n, op.axis[along].var) for n in nodes):
         return 0
     loads = [n for n in nodes if isinstance(n, ProducerLoad)]
     rows = [_Rows(op, extents, load) for load in loads]
-    steps = [one.step(-1) for one in rows]
+    steps = [one.step(along) for one in rows]
     if None in steps:
         return 0
-    alone = sum(not one.is_fused(lanes) for one in rows)
+    alone = sum(not one.is_fused(along, lanes) for one in rows)
     if not alone:
         return 0
     work = 1 + sum(_instructions(n) for n in nodes)
@@ -113,11 +114,13 @@ class _Rows(LoadOffset):
         found = slope(self.an, self.flat, self.an.var_atom(self.variables[axis]))
         return found.const if found is not None and found.is_const else None
 
-    def is_fused(self, lanes: int) -> bool:
+    def is_fused(self, along: int, lanes: int) -> bool:
         """Return whether rows lie after one another until they fill a vector."""
-        length, step = 1, self.step(-1)
-        for axis in range(len(self.extents) - 1, -1, -1):
+        length, step = 1, self.step(along)
+        for axis in range(along, -1, -1):
             found = self.step(axis)
+            if self.extents[axis] == 1:
+                continue
             if found is None or step is None or found != step * length:
                 return False
             length *= usual(self.extents[axis])

@@ -2,9 +2,9 @@
 
 A heap (the operator's own loops) is for few of many, lanes of rows for very few of many rows.
 Where fewer are wanted than there are, the last of them is found by counting, and only those before
-it are put in order.  Else each element's rank is counted, by all others in vectors; and long rows
-are sorted by the bytes of their keys.  A key is an integer of the order of the results, the same
-for what is equal there.
+it are put in order; of a long row, among the groups of elements that may have them.  Else each
+element's rank is counted, by all others in vectors; and long rows are sorted by the bytes of their
+keys.  A key is an integer of the order of the results, the same for what is equal there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from slipway.relay.ops.tensor.sort import TopKAttrs
     from slipway.target import Target
 
-LANES, RANKS, BYTES, LIMIT = "topk.lanes", "topk.ranks", "topk.bytes", "topk.limit"
+LANES, RANKS, BYTES = "topk.lanes", "topk.ranks", "topk.bytes"
+LIMIT, GROUPS = "topk.limit", "topk.groups"
 HEAP = "heap"
 IN_LANES = ("float32", "float64", "int32", "int64")
 _SHORT = ("float32", "float16", "bfloat16", "int32", "int16", "int8", "uint8")
@@ -42,10 +43,23 @@ _COMPARED, _PLACED = 1.5, 8
 # taken or passed by, without a branch.  The share of the
 # bits that are looked at, of numbers that differ.
 _COUNTED, _SUMMED, _TOLD, _LOOKED = 1, 30, 2, 0.75
+# Of a vector of keys, and of their least; how many more candidates there are than are wanted.
+_KEYS, _MORE = 8, 1.5
+_GROUP = 1.75  # a group is told apart in the time of so many elements that are looked at
 # Of an element in a pass over one byte of the keys, and of the 256 counts of such a pass.
 _MOVED, _COUNTS = 9, 768
 MOST_BYTES = 1 << 24  # elements of a row; their places in two buffers are workspace
 LONGEST_RANKED = 1 << 12  # elements of a row whose keys and ranks stay on the stack
+
+
+def group_steps(length: int, count: int, lanes: int) -> tuple[int, int]:
+    """Return how many elements a group has, and how many groups there are: whole vectors.
+
+    As many as take the least time to tell apart, and to look into as many as are wanted.
+    """
+    steps = max(2, round((_GROUP * length / max(1, count)) ** 0.5))
+    width = -(-length // steps // lanes) * lanes
+    return -(-length // width), width
 
 
 def extents(attrs: TopKAttrs, shape: Sequence[int]) -> tuple[int, int, int]:
@@ -88,16 +102,27 @@ def costs(attrs: TopKAttrs, data: TensorType, target: Target) -> dict[str, float
         if lanes > 1 and length <= LONGEST_RANKED:
             found[RANKS] = length * length * _COMPARED / lanes + _PLACED * length
         if lanes > 1 and count < length and count <= LONGEST_RANKED and length <= MOST_BYTES:
-            looked = _LOOKED if dtypes.is_float(data.dtype) else 1
-            bits = looked * (1 + limit_bits(data.dtype))
-            counted = _COUNTED if key_type(data.dtype) == "int32" else 2 * _COUNTED
-            passes = bits * (length * counted / lanes + _SUMMED)
-            ranks = count * count * _COMPARED / lanes + _PLACED * count
-            found[LIMIT] = passes + _TOLD * length + ranks
+            found[LIMIT] = _limited(data.dtype, length, count, lanes)
+            steps, width = group_steps(length, count, lanes)
+            if _MORE * count <= width <= length:
+                told = _TOLD * (width + steps * _MORE * count)
+                groups = _limited(data.dtype, width, 0, lanes) - _TOLD * width
+                best = _limited(data.dtype, _MORE * count, count, lanes)
+                found[GROUPS] = _KEYS * length / lanes + told + groups + best
         if length <= MOST_BYTES:
             passes = dtypes.bits_of(key_type(data.dtype)) // 8
             found[BYTES] = passes * (_MOVED * length + _COUNTS) + _PLACED * length
     return found
+
+
+def _limited(dtype: str, length: float, count: int, lanes: int) -> float:
+    """Return the cycles of a limit that is found among keys, and of what is chosen by it."""
+    looked = _LOOKED if dtypes.is_float(dtype) else 1
+    bits = looked * (1 + limit_bits(dtype))
+    counted = _COUNTED if key_type(dtype) == "int32" else 2 * _COUNTED
+    passes = bits * (length * counted / lanes + _SUMMED)
+    ranks = count * count * _COMPARED / lanes + _PLACED * count
+    return passes + _TOLD * length + ranks
 
 
 def is_best(name: str, attrs: TopKAttrs, in_types: Sequence[Type], target: Target) -> bool:

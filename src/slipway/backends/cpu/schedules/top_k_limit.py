@@ -37,10 +37,12 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
+    from slipway.ir.builder import BufferVar
+    from slipway.ir.expr import PrimExpr
     from slipway.relay.ops.tensor.sort import TopKAttrs
 
 
-_SUMS = 4  # vectors of counts
+SUMS = 4  # vectors of counts
 
 
 def _default(problem: Problem) -> RanksKnobs:
@@ -54,7 +56,7 @@ def _space(problem: Problem) -> Space:
     return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
 
 
-class _Limit(RankLoops):
+class LimitLoops(RankLoops):
     """Builds the loops of all rows from their buffers."""
 
     def __init__(
@@ -66,6 +68,7 @@ class _Limit(RankLoops):
         self.padded = -(-self.ranked // knobs.lanes) * knobs.lanes
 
     def statements(self) -> Any:
+        """Return the loops over all rows."""
         ib, rows = self.ib, self.around * self.inside
         shared = "parallel" if rows * self.length >= WORTH_SHARING else "serial"
         with ib.for_range(0, rows, "row", kind=shared) as row:
@@ -77,19 +80,26 @@ class _Limit(RankLoops):
             taken = ib.allocate(self.kind, (self.padded + 1,), "taken")
             ranks = ib.allocate(self.kind, (self.padded,), "ranks")
             self.write_keys(keys, lambda i: self.x[outer, i, inner])
-            limit, room = self.find_limit(keys)
-            self.choose(keys, limit, room, on_limit, chosen, taken)
-            with ib.for_range(self.ranked, self.padded, "i") as i:
-                taken[i] = ops.const(0, self.kind)
-            self.count_all(taken, ranks)
-            with ib.for_range(0, self.ranked, "n") as n:
-                rank = ib.let("rank", ranks[n].astype("int32"))
-                self.place(outer, inner, ib.let("i", chosen[n]), rank)
+            limit, room = self.find_limit(keys, self.whole // self.knobs.lanes)
+            self.choose(keys, self.length, limit, room, on_limit, chosen, taken)
+            self.put_in_order(outer, inner, chosen, taken, ranks)
         return ib.get()
 
-    def find_limit(self, keys: Any) -> tuple[Any, Any]:
+    def put_in_order(self, outer: Any, inner: Any, chosen: Any, taken: Any, ranks: Any) -> None:
+        """Store the chosen elements of a row by the ranks of their keys."""
+        ib = self.ib
+        with ib.for_range(self.ranked, self.padded, "i") as i:
+            taken[i] = ops.const(0, self.kind)
+        self.count_all(taken, ranks)
+        with ib.for_range(0, self.ranked, "n") as n:
+            rank = ib.let("rank", ranks[n].astype("int32"))
+            self.place(outer, inner, ib.let("i", chosen[n]), rank)
+
+    def find_limit(self, keys: BufferVar, blocks: PrimExpr | int) -> tuple[Any, Any]:
         """Return the key of the last element that is wanted, and how many with it are.
 
+        `blocks` vectors of keys are looked at; where their number is computed, it is a multiple of
+        those that are counted at once.
         The search ends early where as many as are wanted are below a key.
         """
         ib, bits, kind = self.ib, self.bits, self.kind
@@ -100,7 +110,7 @@ class _Limit(RankLoops):
         one, zero = ops.const(1, kind), ops.const(0, kind)
         limit[0], bit[0] = ops.const(-(1 << bits), kind), ops.const(1 << bits - 1, kind)
         below[0] = ops.const(0, "int32")
-        self.count_below(keys, zero, found)  # the first step is to zero, which has no bit
+        self.count_below(keys, blocks, zero, found)  # the first step is to zero, which has no bit
         middle = zero
         for first in (True, False):
             with (
@@ -112,7 +122,7 @@ class _Limit(RankLoops):
             ):
                 if not first:
                     middle = ib.let("middle", limit[0] + bit[0])
-                    self.count_below(keys, middle, found)
+                    self.count_below(keys, blocks, middle, found)
                     bit[0] = ops.shift_right(bit[0], one)
                 is_below = ib.let("is_below", found[0] < self.count)
                 limit[0] = ops.select(is_below, middle, limit[0])
@@ -123,12 +133,13 @@ class _Limit(RankLoops):
         room = ops.select(ops.equal(found[0], self.count), self.count, self.count - below[0])
         return limit, room
 
-    def count_below(self, keys: Any, limit: Any, found: Any) -> None:
+    def count_below(
+        self, keys: BufferVar, blocks: PrimExpr | int, limit: PrimExpr, found: BufferVar
+    ) -> None:
         """Count the keys below `limit`, in several vectors that do not wait for each other."""
         ib, lanes, kind = self.ib, self.knobs.lanes, self.kind
         one, zero = ops.const(1, kind), ops.const(0, kind)
-        blocks = self.whole // lanes
-        sums = min(_SUMS, blocks)
+        sums = min(SUMS, blocks) if isinstance(blocks, int) else SUMS
         counts = [ib.allocate(kind, (lanes,), f"counts{n}", scope="local") for n in range(sums)]
 
         def count(block: Any, number: int) -> None:
@@ -140,10 +151,11 @@ class _Limit(RankLoops):
         for own in counts:
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
                 own[lane] = zero
-        with ib.for_range(0, blocks // sums, "block") as block:
+        steps = blocks // sums if isinstance(blocks, int) else ops.floordiv(blocks, sums)
+        with ib.for_range(0, steps, "block") as block:
             for number in range(sums):
                 count(block * sums + number, number)
-        for number in range(blocks % sums):
+        for number in range(blocks % sums if isinstance(blocks, int) else 0):
             count(ops.const(blocks // sums * sums + number, "int32"), number)
         for number in range(1, sums):
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
@@ -153,7 +165,14 @@ class _Limit(RankLoops):
             found[0] = found[0] + counts[0][lane].astype("int32")
 
     def choose(
-        self, keys: Any, limit: Any, room: Any, on_limit: Any, chosen: Any, taken: Any
+        self,
+        keys: BufferVar,
+        length: PrimExpr | int,
+        limit: BufferVar,
+        room: PrimExpr,
+        on_limit: BufferVar,
+        chosen: BufferVar,
+        taken: BufferVar,
     ) -> None:
         """Note the elements up to the limit; of those on it as many as there is room for."""
         ib = self.ib
@@ -163,7 +182,7 @@ class _Limit(RankLoops):
         one, zero = ops.const(1, "int32"), ops.const(0, "int32")
         left[0], count[0] = room, zero
         # What is passed by is written over by the next, or stands behind the last.
-        with ib.for_range(0, self.length, "i") as i:
+        with ib.for_range(0, length, "i") as i:
             on_limit[count[0]] = i
             count[0] = count[0] + ops.select(keys[i] <= last, one, zero)
         there = ib.let("there", count[0])
@@ -179,7 +198,7 @@ class _Limit(RankLoops):
 
 
 def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: RanksKnobs) -> Any:
-    return _Limit(attrs, data, outs, knobs).statements()
+    return LimitLoops(attrs, data, outs, knobs).statements()
 
 
 @register_strategy(

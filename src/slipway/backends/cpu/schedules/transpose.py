@@ -17,7 +17,7 @@ from slipway import dtypes, te
 from slipway.arith.linear import Linear
 from slipway.arith.slope import slope
 from slipway.backends.cpu.knobs import copied_elements
-from slipway.backends.cpu.schedules.load_offset import LoadOffset
+from slipway.backends.cpu.schedules.load_offset import LoadOffset, row_axis
 from slipway.backends.stages import extent_of
 from slipway.errors import LoweringError
 from slipway.ir import ops
@@ -145,7 +145,7 @@ class _Tiles(LoadOffset):
 
     def tile(self, lanes: int) -> SquareTile | None:
         """Return the largest tile that fits."""
-        last = len(self.extents) - 1
+        last = row_axis(self.extents)
         stride = self.steps(self.variables[last], self.flat)
         across = self.run(last, range(last))
         width = usual(prod(self.extents[a] for a in across))

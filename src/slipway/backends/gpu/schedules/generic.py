@@ -57,9 +57,9 @@ def thread_cost(problem: Problem, knobs: ThreadKnobs) -> float:
 
 
 @register_pattern(
-    OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.COMM_REDUCE,
-    OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.TUPLE, OpPattern.OPAQUE, name="threads.elements",
-    default=thread_knobs, space=thread_space, cost=thread_cost,
+    OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE,
+    OpPattern.TUPLE, OpPattern.OPAQUE, name="threads.elements", default=thread_knobs,
+    space=thread_space, cost=thread_cost,
 )  # fmt: skip
 def schedule_elements(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: ThreadKnobs

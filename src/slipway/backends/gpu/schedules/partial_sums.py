@@ -31,7 +31,6 @@ def parts_of(results: int, length: int, target: Target, keeps_bits: bool = False
     """
     if length <= ANY_GPU.part_length:
         return 1
-    busy = busy_threads(target)
     longest = ANY_GPU.thread_steps if keeps_bits else ANY_GPU.longest_sum
     legal = [1] if length <= longest else []
     parts = 2
@@ -39,16 +38,21 @@ def parts_of(results: int, length: int, target: Target, keeps_bits: bool = False
         if length <= parts * ANY_GPU.thread_steps:
             legal.append(parts)
         parts *= 2
+    return min(legal, key=lambda parts: _cost(results, length, parts, target))
 
-    def cost(parts: int) -> float:
-        threads = results * parts
-        each = results * length / min(1.0, threads / busy)
-        if parts == 1:
-            return each
-        handed_on = 2 * ANY_GPU.global_cost * threads
-        return each + handed_on + threads / min(1.0, results / busy) + ANY_GPU.launch_cost
 
-    return min(legal, key=cost)
+def reduction_cost(results: int, length: int, target: Target) -> float:
+    """Return the multiply-adds that reductions are worth, in the parts that are best."""
+    return _cost(results, length, parts_of(results, length, target), target)
+
+
+def _cost(results: int, length: int, parts: int, target: Target) -> float:
+    busy, threads = busy_threads(target), results * parts
+    each = results * length / min(1.0, threads / busy)
+    if parts == 1:
+        return each
+    handed_on = 2 * ANY_GPU.global_cost * threads
+    return each + handed_on + threads / min(1.0, results / busy) + ANY_GPU.launch_cost
 
 
 def cut_reductions(
@@ -102,7 +106,7 @@ def _length(op: te.ComputeOp) -> int:
 def _lanes(op: te.ComputeOp, target: Target) -> int:
     """Return how many sums of a reduction a thread has beside each other."""
     length = _length(op)
-    if not runs_in_turns(target) or len(op.outputs) > 1 or not _is_together(op):
+    if not runs_in_turns(target) or len(op.outputs) > 1 or not is_together(op):
         return 1
     if length < 2 * ANY_GPU.processor_lanes or not op.axis:
         return 1
@@ -130,12 +134,12 @@ def _cut(schedule: te.Schedule, op: te.ComputeOp, parts: int) -> te.Tensor:
     axes = op.reduce_axis
     fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
     _, part = stage.split(fused, factor=parts, tail="guard")
-    made = schedule.rfactor(total, part, -1 if _is_together(op) else 0)
+    made = schedule.rfactor(total, part, -1 if is_together(op) else 0)
     first: te.Tensor = made[0] if isinstance(made, list) else made
     return first
 
 
-def _is_together(op: te.Operation) -> bool:
+def is_together(op: te.Operation) -> bool:
     """Return whether neighbours in memory are reduced: the last index of what is read says so."""
     assert isinstance(op, te.ComputeOp)
     axes = {id(axis.var) for axis in op.reduce_axis}

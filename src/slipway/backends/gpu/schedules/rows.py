@@ -27,6 +27,7 @@ from slipway.backends.gpu.schedules.generic import (
     readers_of,
     schedule_elements,
 )
+from slipway.backends.gpu.schedules.partial_sums import add_up, lane_sums
 from slipway.backends.gpu.warps import (
     busy_threads,
     exchanging_threads,
@@ -141,6 +142,7 @@ def schedule_rows(
     if not axes:
         return _one_row(schedule, sums, out, knobs)
     columns = [axis for axis in stage.op.axis if all(axis is not a for a in axes)]
+    beside = lane_sums(schedule, outs, problem.target) if knobs.lanes == 1 else {}
     stage.reorder(*axes, *columns, *stage.op.reduce_axis)
     total = prod(shape_of(out)[k] for k, a in enumerate(stage.op.axis) if any(a is b for b in axes))
     block, row = stage.split(stage.fuse(*axes), factor=knobs.rows, tail="guard")
@@ -164,6 +166,8 @@ def schedule_rows(
             _expand(part, op.reduce_axis, problem.target)
         else:
             _share(part, op.reduce_axis, knobs.lanes)
+    for sums_of_lanes in beside.values():
+        add_up(schedule, sums_of_lanes, out, row)
     if knobs.lanes == 1 and runs_in_lanes(problem.target):
         for op in _computed_again(outs, total):
             part = schedule[op.output(0)]

@@ -5,8 +5,9 @@ The pattern is what importers make of a quantised layer::
     cast(clip(add(rescale(add(sums(data, weight), bias), multiplier, shift), zero), low, high))
 
 with sums a convolution, a depthwise convolution or a product; a bias or a zero point that is 0
-leaves no addition, and the bias of a single channel is a constant of the function.  Everything must
-match; whatever does not keeps its generated loops.
+leaves no addition, and the bias of a single channel is a constant of the function.  Of 16-bit data
+the sums are cast to 64 bits before the bias.  Everything must match; whatever does not keeps its
+generated loops.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Layer:
     """The pieces of a matched function; parameters are operand numbers.
 
     `in_bands`: the kernel is told at each call which of the rows it computes (`kernels.grouped`).
+    `is_once`: the sums are rounded a single time.  `is_widened`: they are cast to 64 bits before
+    the bias.
     """
 
     sums: Call
@@ -36,6 +39,8 @@ class Layer:
     low: int
     high: int
     in_bands: bool = False
+    is_once: bool = False
+    is_widened: bool = False
 
     @property
     def kind(self) -> str:
@@ -89,11 +94,26 @@ _CHAIN = (
     ("zero", "add"),
     ("rescale", "qnn.rescale"),
     ("bias", "add"),
+    ("widened", "cast"),
 )
-_MAY_LACK = ("zero", "bias")
+_MAY_LACK = ("zero", "bias", "widened")
 
 
 def match_layer(function: Function) -> Layer | None:
+    """Return the layer of int8 data and results that the function is; None where it is none."""
+    layer = match_chain(function)
+    if (
+        layer is None
+        or layer.is_once
+        or layer.is_widened
+        or type_of(function.body).dtype != "int8"
+        or type_of(layer.sums).dtype != "int32"
+    ):
+        return None
+    return layer
+
+
+def match_chain(function: Function) -> Layer | None:
     """Walk down the chain from the cast; None at the first thing that is different."""
     params = {id(p): i for i, p in enumerate(function.params)}
 
@@ -115,12 +135,7 @@ def match_layer(function: Function) -> Layer | None:
         return None
     data, weight = (operand(a) for a in expr.args)
     zero = number_of(chain["zero"].args[1]) if "zero" in chain else 0
-    if (
-        None in (data, weight, zero)
-        or type_of(function.body).dtype != "int8"
-        or rescale.attrs.once
-        or type_of(expr).dtype != "int32"
-    ):
+    if None in (data, weight, zero):
         return None
 
     def scale(argument: Expr) -> Any:
@@ -137,6 +152,7 @@ def match_layer(function: Function) -> Layer | None:
     return Layer(
         expr, data, weight, bias, multiplier, shift, zero,
         int(clip.attrs.a_min), int(clip.attrs.a_max),
+        is_once=rescale.attrs.once, is_widened="widened" in chain,
     )  # fmt: skip
 
 

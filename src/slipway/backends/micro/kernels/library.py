@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.backends.in_place import Overlap, window_lead_bytes
 from slipway.backends.micro.kernels.constants import LayerConstants, settle_constants
 from slipway.backends.micro.kernels.layer import Layer, geometry, scale_step, type_of
@@ -30,7 +31,8 @@ class LibraryKernel:
 
     `arrange` returns the constants of `layer` as the kernel wants them, by operand, or None when it
     cannot compute a layer with these values.  Both are None where there are no constants.  `also`
-    names other families whose functions it calls.
+    names other families whose functions it calls.  `settle` reads the constants from the operands,
+    and returns None for those that the kernel's arithmetic is not exact for.
     """
 
     family: str
@@ -40,12 +42,13 @@ class LibraryKernel:
     layer: Layer | None
     arrange: Callable[[LayerConstants], dict[int, Array] | None] | None
     also: tuple[str, ...] = ()
+    settle: Callable[[Layer, Sequence[Array | None]], LayerConstants | None] = settle_constants
 
     def prepare(self, operands: Sequence[Array | None]) -> dict[int, Array] | None:
         """Return the constants as the kernel wants them; None when it cannot take them."""
         if self.layer is None or self.arrange is None:
             return {}
-        constants = settle_constants(self.layer, operands)
+        constants = self.settle(self.layer, operands)
         return None if constants is None else self.arrange(constants)
 
 
@@ -66,6 +69,9 @@ _FILES = {
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "grouped": ("grouped",),
+    "halfwords_dsp": ("halfwords_dsp", "halfwords"),
+    "halfwords_mve": ("halfwords_mve", "halfwords"),
+    "halfwords_scalar": ("halfwords_scalar", "halfwords"),
     "joining": ("joining",),
     "mve": ("mve", "mve_depthwise"),
     "product": ("addition",),  # and what both have in common
@@ -104,28 +110,15 @@ def definition(
     `streamed`: biases and scales are in what stands for the weights, words of 32 bits.
     None: some size is too large for struct slw_layer.
     """
-    shape, outputs, kernel, rest = geometry(layer)
-    inputs = inputs or shape
-    pad_value = getattr(layer.sums.attrs, "pad_value", 0)
-    numbers = (*inputs[:2], *outputs[:2], *kernel, *rest, pad_value)
-    numbers += (layer.zero, layer.low, layer.high)
-    channels = (inputs[2], outputs[2])
-    if (
-        max(numbers) > _MOST
-        or max(channels) > _MOST_CHANNELS
-        or layer.low < -128
-        or layer.high > 127
-    ):
+    described = description(function, layer, inputs)
+    if described is None or layer.low < -128 or layer.high > 127:
         return None
-    clips = int(layer.low > -128 or layer.high < 127)
+    outputs = geometry(layer)[1]
     arguments = []
     for index, param in enumerate(function.params):
         ty = type_of(param).dtype
         arguments.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
     scratch = ", uint8_t *workspace" if has_workspace else ""
-    values = f"{', '.join(map(str, (*numbers, *channels)))},"
-    flags = f"{scale_step(function, layer)}, {clips}, {int(is_direct(layer))}"
-    described = ["static const struct slw_layer layer = {", f"  {values}", f"  {flags}}};"]
     parameters = f"{', '.join(arguments)}, int8_t *out{scratch}"
     if layer.in_bands:
         described[0] = f"static const struct slw_layer {name}_layer = {{"
@@ -167,6 +160,28 @@ def definition(
         "",
     ]
     return "\n".join(lines)
+
+
+def description(
+    function: Function, layer: Layer, inputs: tuple[int, ...] | None = None, element_bytes: int = 1
+) -> list[str] | None:
+    """Return the constant struct slw_layer in C; None where some size is too large for it.
+
+    An element of several bytes is as many channels of one.
+    """
+    shape, outputs, kernel, rest = geometry(layer)
+    inputs = inputs or shape
+    pad_value = getattr(layer.sums.attrs, "pad_value", 0)
+    numbers = (*inputs[:2], *outputs[:2], *kernel, *rest, pad_value)
+    numbers += (layer.zero, layer.low, layer.high)
+    channels = (inputs[2] * element_bytes, outputs[2])
+    if max(numbers) > _MOST or min(numbers) < -_MOST - 1 or max(channels) > _MOST_CHANNELS:
+        return None
+    low, high = dtypes.int_range(type_of(function.body).dtype)
+    clips = int(layer.low > low or layer.high < high)
+    values = f"{', '.join(map(str, (*numbers, *channels)))},"
+    flags = f"{scale_step(function, layer)}, {clips}, {int(is_direct(layer))}"
+    return ["static const struct slw_layer layer = {", f"  {values}", f"  {flags}}};"]
 
 
 def is_direct(layer: Layer) -> bool:

@@ -9,8 +9,9 @@ from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
 from slipway.backends.micro.kernels.dsp_folded import folded_kernel
 from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel
 from slipway.backends.micro.kernels.grouped import Family, grouped_kernel, parts_of
+from slipway.backends.micro.kernels.halfwords import halfwords_kernel
 from slipway.backends.micro.kernels.joining import match_joining
-from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
+from slipway.backends.micro.kernels.layer import match_chain, match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
 from slipway.backends.micro.kernels.mve import mve_kernel
 from slipway.backends.micro.kernels.product import match_product
@@ -31,7 +32,9 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
         if found is not None:
             return [found]
     layer = match_layer(function)
-    if layer is None or scale_step(function, layer) is None:
+    if layer is None:
+        return _halfwords(name, function, target)
+    if scale_step(function, layer) is None:
         return []
     in_parts = not layer.kind
     if in_parts and parts_of(layer) is None:
@@ -51,6 +54,16 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
     kernels = [kernel for kernel in made if kernel is not None]
     wide = wide_kernel(name, function, layer) if has_pairs and not in_parts else None
     return wanted_kernels(layer.sums, target, kernels, [wide] if wide is not None else [])
+
+
+def _halfwords(name: str, function: Function, target: Target) -> list[LibraryKernel]:
+    """Return the kernel of a layer with 16 bits in its data or results, or that rounds once."""
+    layer = match_chain(function)
+    if layer is None:
+        return []
+    core = "mve" if "mve" in target.features else "dsp" if _has_pairs(target) else "scalar"
+    kernel = halfwords_kernel(name, function, layer, core)
+    return [] if kernel is None else wanted_kernels(layer.sums, target, [kernel], [])
 
 
 def _has_pairs(target: Target) -> bool:

@@ -10,7 +10,7 @@
 
 #define WAIT_ROUNDS 200000u
 
-enum { WRITE, SET, CLEAR, FIELD, WAIT, CALL };
+enum { WRITE, SET, CLEAR, FIELD, WAIT, CALL, COPY, TRIM };
 
 struct step {
   uint32_t kind;
@@ -48,6 +48,17 @@ static void call(const struct step *step) {
 }
 #endif
 
+#if BOARD_HAS_COPIES
+/* What the chip's maker measured of this one: pairs of an address and a word, to be written there. */
+static void trim(const struct step *step) {
+  const volatile uint32_t *pair = (const volatile uint32_t *)(uintptr_t)step->address;
+  uint32_t i;
+  for (i = 0; i < step->value && pair[2u * i] != 0xFFFFFFFFu; ++i) {
+    *(volatile uint32_t *)(uintptr_t)pair[2u * i] = pair[2u * i + 1u];
+  }
+}
+#endif
+
 static int run(const struct step *step) {
   for (; step->address != 0u; ++step) {
     volatile uint32_t *at = (volatile uint32_t *)(uintptr_t)step->address;
@@ -68,6 +79,14 @@ static int run(const struct step *step) {
 #if BOARD_HAS_CALLS
     case CALL:
       call(step);
+      break;
+#endif
+#if BOARD_HAS_COPIES
+    case COPY:
+      *at = *(const volatile uint32_t *)(uintptr_t)step->value;
+      break;
+    case TRIM:
+      trim(step);
       break;
 #endif
     default:

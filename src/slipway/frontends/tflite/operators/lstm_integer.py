@@ -115,8 +115,10 @@ class _MicroCell(_Cell):
     """TensorFlow Lite Micro's."""
 
     def gate(self, gate: int, x: dict[int, Any], hidden: Any, state: Any) -> Any:
-        given = _narrowed(self.recurrent[gate].of(hidden))
-        total = _narrowed(relay.add(relay.cast(x[gate], "int32"), given))
+        # Of 16 bits, so that a microcontroller's kernel of the product can end here.
+        given = relay.cast(_narrowed(self.recurrent[gate].of(hidden)), "int16")
+        total = relay.add(relay.cast(x[gate], "int32"), relay.cast(given, "int32"))
+        total = _narrowed(total)
         argument = relay.multiply(total, const(3, "int32"))
         return relay.cast(tanh_of(argument) if gate == CELL else logistic_of(argument), "int32")
 

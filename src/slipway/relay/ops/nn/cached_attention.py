@@ -11,36 +11,30 @@ Several heads of the query in a row share one head of the caches.
 
 Caches of float16 or bfloat16 take half the memory.  What joins them is rounded, in float16 to the
 largest finite number at most; what is computed with them is computed in float32.
+
+nn.sloped_cached_attention is the same with a slope for each head of the query: the score of a
+position d before its own is less by slope * d (ALiBi).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway import dtypes
-from slipway.ir import builder, ops
-from slipway.ir import expr as E
-from slipway.ir.builder import BufferVar
-from slipway.ir.expr import PrimExpr
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank
-from slipway.relay.ops.nn.lanes import Lanes
+from slipway.relay.ops.nn.cached_kernel import LARGEST_HALF, cached_attention_kernel
 from slipway.relay.ops.nn.rotary import need_position
-from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
-LOWEST = -3.0e38  # a score that no finite one lies below
 CACHES = ("float32", "float16", "bfloat16")  # what caches may hold
-LARGEST_HALF = 65504.0  # an infinite key would make every score of its head NaN
 
 
 @node
@@ -64,6 +58,13 @@ CACHED_ATTENTION = register_op(
     "nn.cached_attention", "query", "key", "value", "key_cache", "value_cache", "position",
     attrs=CachedAttentionAttrs, pattern=OpPattern.OPAQUE,
     doc="Attention of query (S, heads, D) to a cache that key and value (S, kv_heads, D) join.",
+)  # fmt: skip
+
+
+SLOPED_ATTENTION = register_op(
+    "nn.sloped_cached_attention", "query", "key", "value", "key_cache", "value_cache", "position",
+    "slopes", attrs=CachedAttentionAttrs, pattern=OpPattern.OPAQUE,
+    doc="nn.cached_attention with a slope (heads,) of the scores for each head of the query.",
 )  # fmt: skip
 
 
@@ -109,6 +110,15 @@ def _type(
     return query
 
 
+@SLOPED_ATTENTION.type_relation
+def _sloped_type(attrs: CachedAttentionAttrs, query: TensorType, *more: TensorType) -> Type:
+    *others, slopes = more
+    need_dtype("slopes", slopes, "float32", "the sums")
+    if tuple(slopes.shape) != (query.shape[1],):
+        raise BadArgument("slopes", f"is {slopes}: it must have the query's {query.shape[1]} heads")
+    return CACHED_ATTENTION.infer(attrs, [query, *others])
+
+
 @CACHED_ATTENTION.reference
 def _reference(
     attrs: CachedAttentionAttrs,
@@ -118,6 +128,7 @@ def _reference(
     key_cache: Array,
     value_cache: Array,
     position: Array,
+    slopes: Array | None = None,
 ) -> Any:
     rows, heads, size = query.shape
     start = int(position[0])
@@ -133,6 +144,8 @@ def _reference(
     if attrs.softcap:
         scores = attrs.softcap * np.tanh(scores / attrs.softcap)
     own = start + np.arange(rows)[:, None]
+    if slopes is not None:
+        scores = scores + slopes[:, None, None] * (np.arange(total) - own)
     seen = np.arange(total) <= own
     if attrs.window:
         seen &= np.arange(total) > own - attrs.window
@@ -140,6 +153,9 @@ def _reference(
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     mixed = (weights / weights.sum(-1, keepdims=True)) @ values
     return np.asarray(mixed.transpose(1, 0, 2), query.dtype, order="C")
+
+
+SLOPED_ATTENTION.reference(_reference)
 
 
 def _kept(joining: Array, dtype: np.dtype[Any]) -> Any:
@@ -158,211 +174,7 @@ def _compute(
     )
 
 
-def cached_attention_kernel(
-    attrs: CachedAttentionAttrs,
-    inputs: Sequence[Any],
-    out: TensorType,
-    lanes: int,
-    tile: int,
-    sums: int,
-    kind: str,
-) -> list[Any]:
-    """Return the attention, in vectors of `lanes`, `tile` rows at a time.
-
-    Of values, at most `sums` vectors of weighted sums are made at a time.
-    """
-
-    def statements(ins: list[Any], outs: list[Any]) -> Any:
-        return _Kernel(attrs, ins, outs[0], lanes, tile, sums, kind).statement()
-
-    return [te().extern([out.shape], inputs, statements, "T_cached_attention", [out.dtype])]
-
-
-class _Kernel:
-    """Builds the statements: a task for each head of the caches."""
-
-    def __init__(
-        self,
-        attrs: CachedAttentionAttrs,
-        ins: list[Any],
-        out: Any,
-        lanes: int,
-        tile: int,
-        sums: int,
-        kind: str,
-    ) -> None:
-        self.ib = ib = builder.create()
-        self.attrs, self.kind = attrs, kind
-        self.query, self.key, self.value, self.keys, self.values, self.position = map(
-            ib.buffer_ptr, ins
-        )
-        self.out = ib.buffer_ptr(out)
-        self.rows, heads, size = ins[0].shape
-        self.shared, blocks, self.size, self.block = (int(d) for d in ins[3].shape)
-        self.slots = blocks * self.block
-        self.group = int(heads) // self.shared
-        self.lanes = lanes if self.block % lanes == 0 and self.size % lanes == 0 else 1
-        self.v = Lanes(ib, self.lanes)
-        self.tile, self.sums = tile, sums
-        self.factor = attrs.factor(int(size))
-
-    def statement(self) -> Any:
-        """Return all loops."""
-        ib = self.ib
-        with ib.for_range(0, self.shared, "head", kind=self.kind) as head:
-            start = ib.let("start", self.position[0])
-            self._join(head, start)
-            # A row is a position with one of the heads of the group.
-            count = self.rows * self.group
-            whole = count // self.tile
-            with ib.for_range(0, whole, "tile") as tile:
-                self._attend(head, start, tile * self.tile, self.tile)
-            if not (isinstance(whole, int) and whole * self.tile == count) and self.tile > 1:
-                with ib.for_range(whole * self.tile, count, "row") as row:
-                    self._attend(head, start, row, 1)
-        return ib.get()
-
-    def _join(self, head: PrimExpr, start: PrimExpr) -> None:
-        ib, v = self.ib, self.v
-        with ib.for_range(0, self.rows, "s") as s:
-            with ib.for_range(0, self.size, "d") as d:
-                block, lane = self._position(start + s)
-                self.keys[head, block, d, lane] = self._kept(self.key[s, head, d], self.keys, 1)
-
-            def join(d: Any, n: int) -> None:
-                value = self._kept(v.load(self.value, (s, head), d, n), self.values, n)
-                v.store(self.values, (head, start + s), d, value, n)
-
-            v.over(self.size, join)
-
-    def _kept(self, joining: Any, cache: BufferVar, n: int) -> Any:
-        """Return `n` keys or values as the cache keeps them."""
-        if cache.dtype == "float16":
-            most, lowest = (
-                self.v.all(ops.const(limit, "float32"), n)
-                for limit in (LARGEST_HALF, -LARGEST_HALF)
-            )
-            joining = ops.maximum(ops.minimum(joining, most), lowest)
-        return ops.cast(joining, dtypes.with_lanes(cache.dtype, n))
-
-    def _held(self, cache: BufferVar, at: Any, last: PrimExpr, n: int) -> Any:
-        """Return `n` elements of a cache to compute with."""
-        return ops.cast(self.v.load(cache, at, last, n), dtypes.with_lanes("float32", n))
-
-    def _position(self, position: PrimExpr) -> tuple[Any, Any]:
-        """Return the block of a position, and where it is in it."""
-        return ops.floordiv(position, self.block), ops.floormod(position, self.block)
-
-    def _attend(self, head: PrimExpr, start: PrimExpr, first: PrimExpr, rows: int) -> None:
-        """Compute `rows` rows from row `first`."""
-        ib, n = self.ib, self.lanes
-        scores = ib.allocate("float32", (rows, self.slots), "scores")
-        positions = [(ops.floordiv(first + r, self.group), ops.floormod(first + r, self.group))
-                  for r in range(rows)]  # fmt: skip
-        positions = [(ib.let("s", s), ib.let("h", head * self.group + h)) for s, h in positions]
-        last = ib.let("last", start + positions[-1][0])  # the last position that any row sees
-        begin: Any = 0
-        if self.attrs.window:
-            seen = start + positions[0][0] - (self.attrs.window - 1)
-            begin = ib.let("begin", ops.floordiv(ops.maximum(seen, 0), n))
-        vectors = ib.let("vectors", ops.floordiv(last, n) + 1)
-        largest = self._scores(head, start, scores, positions, begin, vectors)
-        sums = self._exponentials(scores, largest, begin, vectors, rows)
-        self._mix(head, scores, sums, positions, begin, last)
-
-    def _scores(
-        self,
-        head: PrimExpr,
-        start: PrimExpr,
-        scores: BufferVar,
-        positions: Any,
-        begin: PrimExpr,
-        vectors: PrimExpr,
-    ) -> Any:
-        ib, v, n, rows = self.ib, self.v, self.lanes, len(positions)
-        largest = ib.allocate("float32", (rows, n), "largest", scope="local")
-        for r in range(rows):
-            v.store(largest, (r,), 0, v.all(ops.const(LOWEST, "float32"), n), n)
-        with ib.for_range(begin, vectors, "t") as block:
-            sums = ib.allocate("float32", (rows, n), "sums", scope="local")
-            for r in range(rows):
-                v.store(sums, (r,), 0, v.zero("float32", n), n)
-            at, lane = self._position(block * n)
-            with ib.for_range(0, self.size, "d") as d:
-                key = ib.let("key", self._held(self.keys, (head, at, d), lane, n))
-                for r, (s, h) in enumerate(positions):
-                    more = v.all(self.query[s, h, d], n) * key
-                    v.store(sums, (r,), 0, v.load(sums, (r,), 0, n) + more, n)
-            for r, (s, _) in enumerate(positions):
-                score = v.load(sums, (r,), 0, n) * v.all(ops.const(self.factor, "float32"), n)
-                if self.attrs.softcap:
-                    cap = v.all(ops.const(self.attrs.softcap, "float32"), n)
-                    score = cap * te().tanh(score / cap)
-                at = v.ramp(block * n, n)
-                sees = at <= v.all(start + s, n)
-                if self.attrs.window:
-                    before = v.all(start + s - self.attrs.window, n)
-                    sees = ops.logical_and(sees, at > before)
-                score = E.Select(sees, score, v.all(ops.const(LOWEST, "float32"), n))
-                score = ib.let("score", score)
-                v.store(scores, (r,), block * n, score, n)
-                v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)
-        return largest
-
-    def _exponentials(
-        self, scores: BufferVar, largest: BufferVar, begin: PrimExpr, vectors: PrimExpr, rows: int
-    ) -> Any:
-        """Turn scores into exponentials; return one over their sum, by row."""
-        ib, v, n = self.ib, self.v, self.lanes
-        over = ib.allocate("float32", (rows,), "over", scope="local")
-        for r in range(rows):
-            top = largest[r, 0]
-            for lane in range(1, n):
-                top = ops.maximum(top, largest[r, lane])
-            top = ib.let("top", top)
-            total = ib.allocate("float32", (n,), "total", scope="local")
-            v.store(total, (), 0, v.zero("float32", n), n)
-            with ib.for_range(begin, vectors, "t") as block:
-                exponential = te().exp(v.load(scores, (r,), block * n, n) - v.all(top, n))
-                exponential = ib.let("exponential", exponential)
-                v.store(scores, (r,), block * n, exponential, n)
-                v.store(total, (), 0, v.load(total, (), 0, n) + exponential, n)
-            whole = total[0]
-            for lane in range(1, n):
-                whole = whole + total[lane]
-            over[r] = ops.const(1.0, "float32") / whole
-        return over
-
-    def _mix(
-        self,
-        head: PrimExpr,
-        scores: BufferVar,
-        over: BufferVar,
-        positions: Any,
-        begin: PrimExpr,
-        last: PrimExpr,
-    ) -> None:
-        """Write the sums of values, each by its exponential."""
-        ib, v, n, rows = self.ib, self.v, self.lanes, len(positions)
-        together = max(1, min(self.size // n, self.sums // rows))
-        while self.size // n % together:
-            together -= 1
-        with ib.for_range(0, self.size // n // together, "part") as part:
-            sums = ib.allocate("float32", (rows, together, n), "mixed", scope="local")
-            for r in range(rows):
-                for j in range(together):
-                    v.store(sums, (r, j), 0, v.zero("float32", n), n)
-            with ib.for_range(begin * n, last + 1, "t") as t:
-                for j in range(together):
-                    at = (part * together + j) * n
-                    value = ib.let("value", self._held(self.values, (head, t), at, n))
-                    for r in range(rows):
-                        more = v.all(scores[r, t], n) * value
-                        v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + more, n)
-            for r, (s, h) in enumerate(positions):
-                for j in range(together):
-                    mixed = v.load(sums, (r, j), 0, n) * v.all(over[r], n)
-                    v.store(self.out, (s, h), (part * together + j) * n, mixed, n)
+SLOPED_ATTENTION.compute(_compute)
 
 
 @CACHED_ATTENTION.make
@@ -382,24 +194,56 @@ def cached_attention(
     return CACHED_ATTENTION(query, key, value, key_cache, value_cache, position, attrs=attrs)
 
 
+@SLOPED_ATTENTION.make
+def sloped_cached_attention(
+    query: ExprLike,
+    key: ExprLike,
+    value: ExprLike,
+    key_cache: ExprLike,
+    value_cache: ExprLike,
+    position: ExprLike,
+    slopes: ExprLike,
+    scale: float | None = None,
+    window: int = 0,
+    softcap: float = 0.0,
+) -> Call:
+    """Causal attention to caches, with a slope for each head."""
+    attrs = CachedAttentionAttrs(None if scale is None else float(scale), window, float(softcap))
+    return SLOPED_ATTENTION(
+        query, key, value, key_cache, value_cache, position, slopes, attrs=attrs
+    )
+
+
 def _case(
-    rows: int, heads: int, shared: int, size: int, blocks: int, start: int, **how: Any
+    rows: int,
+    heads: int,
+    shared: int,
+    size: int,
+    blocks: int,
+    start: int,
+    sloped: bool = False,
+    **how: Any,
 ) -> None:
     shapes = (
         (rows, heads, size), (rows, shared, size), (rows, shared, size),
         (shared, blocks, size, 16), (shared, blocks * 16, size), (1,),
     )  # fmt: skip
 
+    biases = ((heads,),) if sloped else ()
+
     def arrays(rng: np.random.Generator) -> list[Any]:
         made = [rng.standard_normal(s).astype("float32") for s in shapes[:-1]]
-        return [*made, np.array([start], "int32")]
+        more = [rng.standard_normal(s).astype("float32") for s in biases]
+        return [*made, np.array([start], "int32"), *more]
 
-    CACHED_ATTENTION.sample_case(
-        *shapes, attrs=CachedAttentionAttrs(**how),
-        dtypes=(*["float32"] * 5, "int32"), make=arrays,
+    (SLOPED_ATTENTION if sloped else CACHED_ATTENTION).sample_case(
+        *shapes, *biases, attrs=CachedAttentionAttrs(**how),
+        dtypes=(*["float32"] * 5, "int32", *["float32"] * len(biases)), make=arrays,
     )  # fmt: skip
 
 
 _case(1, 4, 2, 16, 2, 21)
 _case(7, 2, 2, 8, 1, 3, scale=0.3)
 _case(5, 3, 1, 32, 3, 0, window=3, softcap=4.0)
+_case(6, 4, 2, 16, 2, 21, sloped=True)
+_case(2, 2, 1, 8, 1, 3, sloped=True, window=3, softcap=2.0)

@@ -11,6 +11,7 @@ from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
+from slipway.relay.layout import parse_layout, transform_array
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, pad_amounts, weight_of
 from slipway.relay.ops.nn.windows import (
@@ -18,9 +19,9 @@ from slipway.relay.ops.nn.windows import (
     arrange,
     check_layout,
     conv_extents,
+    indices_in,
     pad_array,
     pad_stage,
-    permutation,
     pick,
     windows,
 )
@@ -121,11 +122,11 @@ def conv_reference(attrs: ConvAttrs, data: Array, weight: Array) -> Any:
     """The NumPy meaning of the family."""
     spatial = SPATIAL[len(attrs.strides)]
     out_dtype = attrs.out_dtype or data.dtype
-    plain = data.transpose(permutation(attrs.data_layout, "NC" + spatial)).astype(out_dtype)
-    kernels = weight.transpose(permutation(attrs.kernel_layout, "OI" + spatial)).astype(out_dtype)
+    plain = transform_array(data, attrs.data_layout, "NC" + spatial).astype(out_dtype)
+    kernels = transform_array(weight, attrs.kernel_layout, "OI" + spatial).astype(out_dtype)
     out = convolve(plain, kernels, attrs.strides, attrs.padding, attrs.dilation, attrs.groups)
     layout = attrs.out_layout or attrs.data_layout
-    return np.asarray(out.transpose(permutation("NC" + spatial, layout)), order="C")
+    return transform_array(out, "NC" + spatial, layout)
 
 
 def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
@@ -137,12 +138,9 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
     (out,) = out_types
     pads = dict.fromkeys("NC", (0, 0))
     pads.update({s: (attrs.padding[a], attrs.padding[a + count]) for a, s in enumerate(spatial)})
-    padded = pad_stage(
-        data,
-        [pads[letter][0] for letter in attrs.data_layout],
-        [pads[letter][1] for letter in attrs.data_layout],
-        0,
-    )
+    letters = [axis.letter for axis in parse_layout(attrs.data_layout).axes]
+    before, after = ([pads[letter][end] for letter in letters] for end in (0, 1))
+    padded = pad_stage(data, before, after, 0)
     shape = tuple(size_of(d) for d in weight.shape)
     out_channels, per_group, *kernel = pick(shape, attrs.kernel_layout, "OI" + spatial)
     depthwise = per_group == 1 and attrs.groups > 1
@@ -152,8 +150,12 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
         te().reduce_axis((0, k), name=f"r{s.lower()}") for k, s in zip(kernel, spatial, strict=True)
     ]
 
+    of_output = indices_in("NC" + spatial, layout)
+    of_data = indices_in(attrs.data_layout, "NC" + spatial)
+    of_kernel = indices_in(attrs.kernel_layout, "OI" + spatial)
+
     def element(*indices: PrimExpr) -> Any:
-        at = dict(zip(layout, indices, strict=True))
+        at = dict(zip("NC" + spatial, of_output(*indices), strict=True))
         group = at["C"] if multiplier == 1 else at["C"] // multiplier
         if depthwise:
             channel = group
@@ -168,9 +170,8 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
             base = at[s] if stride == 1 else at[s] * stride
             source[s] = base + (taps[a] if step == 1 else taps[a] * step)
             filter_at[s] = taps[a]
-        product = padded(*arrange(source, attrs.data_layout)).astype(out.dtype) * weight(
-            *arrange(filter_at, attrs.kernel_layout)
-        ).astype(out.dtype)
+        value = padded(*of_data(*source.values())).astype(out.dtype)
+        product = value * weight(*of_kernel(*filter_at.values())).astype(out.dtype)
         axes = taps if reduce_channel is None else [reduce_channel, *taps]
         return te().sum(product, axis=axes)
 
@@ -186,16 +187,19 @@ def conv_flops(attrs: ConvAttrs, in_types: Sequence[Any], out_type: TensorType) 
 
 
 def _implied(attrs: ConvAttrs, data: TensorType, weight: Type | None) -> Sequence[Type | None]:
-    axis = attrs.data_layout.find("C")
-    channels = data.shape[axis] if 0 <= axis < data.rank else None
-    if attrs.channels is None or attrs.kernel_size is None or not isinstance(channels, int):
+    if attrs.channels is None or attrs.kernel_size is None or attrs.groups < 1:
         return (data, weight)
     spatial = "DHW"[-len(attrs.kernel_size) :]
-    if attrs.groups < 1 or sorted(attrs.kernel_layout) != sorted(f"OI{spatial}"):
+    try:
+        check_layout("data", attrs.data_layout, "NC" + spatial, data, "data_layout")
+        (channels,) = pick(data.shape, attrs.data_layout, "C")
+        if not isinstance(channels, int):
+            return (data, weight)
+        extents = {"O": attrs.channels, "I": channels // attrs.groups}
+        extents.update(zip(spatial, attrs.kernel_size, strict=True))
+        return weight_of(data, weight, arrange(extents, attrs.kernel_layout))
+    except BadArgument:  # the type rule says what is wrong
         return (data, weight)
-    extents = {"O": attrs.channels, "I": channels // attrs.groups}
-    extents.update(zip(spatial, attrs.kernel_size, strict=True))
-    return weight_of(data, weight, [extents[letter] for letter in attrs.kernel_layout])
 
 
 def _register(count: int) -> OpDefinition:

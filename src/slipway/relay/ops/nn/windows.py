@@ -1,17 +1,21 @@
 """Sliding windows: layouts, output extents, padding; shared by convolution and pooling.
 
 A layout is a string of axis letters: N batch, C channel, W / HW / DHW the spatial axes for
-data, and O, I for a kernel.  The references bring everything to N C spatial, O I spatial.
+data, and O, I for a kernel.  Channels may lie in blocks: NCHW16c, OIHW16i16o.  The references
+bring everything to N C spatial, O I spatial.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import floordiv, mod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.errors import ArgumentValueError
 from slipway.ir.expr import PrimExpr
+from slipway.relay.layout import has_blocks, parse_layout, source_index
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.ops.checks import need_count, need_rank, need_steps
 from slipway.relay.ops.tensor.tensors import shape_of, te
@@ -26,28 +30,42 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 def check_layout(argument: str, layout: str, letters: str, given: TensorType, name: str) -> None:
     """The layout must be an order of `letters`, and the tensor must have as many axes."""
-    if sorted(layout) != sorted(letters):
+    try:
+        axes = parse_layout(layout).axes
+    except ArgumentValueError:
+        axes = ()
+    plain = sorted(axis.letter for axis in axes if not axis.block)
+    if plain != sorted(letters) or any(axis.block and axis.letter in "DHW" for axis in axes):
         raise BadArgument(name, f"is {layout!r}, which is no order of the axes {letters!r}")
-    need_rank(argument, given, len(letters))
+    need_rank(argument, given, len(axes))
 
 
 def pick(shape: Sequence[Any], layout: str, letters: str) -> tuple[Any, ...]:
-    """Return the entries of `shape` for the axes `letters`."""
+    """Return the extents of the axes `letters`, with all blocks, of a tensor of `shape`."""
+    if has_blocks(layout):
+        whole = parse_layout(layout).whole_shape(shape)
+        return tuple(whole[letter] for letter in letters)
     return tuple(shape[layout.index(letter)] for letter in letters)
 
 
 def arrange(values: dict[str, Any], layout: str) -> tuple[Any, ...]:
-    """Return the values (keyed by axis letter) in the order of `layout`."""
-    if sorted(values) != sorted(layout):
+    """Return the extents (keyed by axis letter) in the order of `layout`."""
+    blocked = parse_layout(layout) if has_blocks(layout) else None
+    if sorted(values) != sorted(blocked.letters if blocked else layout):
         raise BadArgument(
             "out_layout", f"is {layout!r}, which is no order of the axes {''.join(values)!r}"
         )
-    return tuple(values[letter] for letter in layout)
+    if blocked is None:
+        return tuple(values[letter] for letter in layout)
+    try:
+        return blocked.shape_of(values)
+    except ArgumentValueError as error:
+        raise BadArgument("out_layout", f"is {layout!r}: {error}") from None
 
 
-def permutation(source: str, target: str) -> tuple[int, ...]:
-    """Return the transposition that brings layout `source` to layout `target`."""
-    return tuple(source.index(letter) for letter in target)
+def indices_in(layout: str, letters: str) -> Callable[..., tuple[Any, ...]]:
+    """Return f(indices of the axes `letters`) -> those of a tensor in `layout`."""
+    return source_index(layout, letters, floordiv, mod)
 
 
 def window_extent(kernel: int, dilation: int) -> int:

@@ -15,7 +15,7 @@ holds element 4 m + i of output l, and with less than eight bits the lowest four
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -199,7 +199,21 @@ def _stored_value(
 
 @PACKED.compute
 def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    """Largest elements, integers, products of groups, their sums: for targets without vectors."""
+    shape = out_types[0].shape
+    return [packed_sums(attrs, inputs, shape, lambda s: s, lambda s, j: j)]
+
+
+def packed_sums(
+    attrs: PackedBlockAttrs,
+    inputs: Sequence[Any],
+    shape: Sequence[Any],
+    row_of: Callable[[Any], Any],
+    output_of: Callable[[Any, Any], Any],
+) -> Any:
+    """Return the products as a stage (S, J): of row `row_of(s)` with output `output_of(s, j)`.
+
+    Largest elements, integers, products of groups, their sums: for targets without vectors.
+    """
     data, weight, scale, minimum = inputs
     rows = data.shape[0]
     _, groups, vectors, width = (size_of(d) for d in weight.shape)
@@ -219,14 +233,15 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
         depth = m.reduce_axis((0, groups * GROUP), name="k")
 
         def weighted(s: Any, j: Any) -> Any:
-            position = (j // tile, depth // share, j % tile)
-            whole = value(j, depth // GROUP, depth % GROUP) - attrs.offset
+            whole_j = output_of(s, j)
+            position = (whole_j // tile, depth // share, whole_j % tile)
+            whole = value(whole_j, depth // GROUP, depth % GROUP) - attrs.offset
             made = whole.astype("float32") * scale(*position).astype("float32")
             if attrs.minima:
                 made = made - minimum(*position).astype("float32")
-            return m.sum(data(s, depth) * made, axis=[depth])
+            return m.sum(data(row_of(s), depth) * made, axis=[depth])
 
-        return [m.compute(out_types[0].shape, weighted, "T_block_dense")]
+        return m.compute(tuple(shape), weighted, "T_block_dense")
     top = m.compute(
         (rows, groups), lambda s, g: m.max(m.abs(data(s, g * GROUP + i)), axis=[i]), "T_block_top"
     )
@@ -239,10 +254,10 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
     integers = m.compute((rows, groups * GROUP), integer, "T_block_integers")
 
     products = m.compute(
-        (rows, out_types[0].shape[1], groups * parts),
+        (*shape, groups * parts),
         lambda s, j, g: m.sum(
-            integers(s, g * share + k)
-            * (value(j, g // parts, g % parts * share + k) - attrs.offset),
+            integers(row_of(s), g * share + k)
+            * (value(output_of(s, j), g // parts, g % parts * share + k) - attrs.offset),
             axis=[k],
         ),
         "T_block_products",
@@ -254,13 +269,15 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
     )
 
     def term(s: Any, j: Any) -> Any:
-        made = products(s, j, g).astype("float32") * scale(j // tile, g, j % tile).astype("float32")
+        row, whole_j = row_of(s), output_of(s, j)
+        position = (whole_j // tile, g, whole_j % tile)
+        made = products(s, j, g).astype("float32") * scale(*position).astype("float32")
         if attrs.minima:
-            low = minimum(j // tile, g, j % tile).astype("float32")
-            made = made - totals(s, g).astype("float32") * low
-        return m.sum(made * (top(s, g // parts) * m.const(1 / 127, "float32")), axis=[g])
+            low = minimum(*position).astype("float32")
+            made = made - totals(row, g).astype("float32") * low
+        return m.sum(made * (top(row, g // parts) * m.const(1 / 127, "float32")), axis=[g])
 
-    return [m.compute(out_types[0].shape, term, "T_block_dense")]
+    return m.compute(tuple(shape), term, "T_block_dense")
 
 
 @PACKED.make

@@ -14,7 +14,6 @@ from slipway.relay.ops.tensor.tensors import te
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import Array
-    from slipway.te.tensor import Tensor
 
 
 def _same_bits(dtype: str, value: Any) -> Any:
@@ -24,7 +23,7 @@ def _same_bits(dtype: str, value: Any) -> Any:
 class _Element:
     """Element `at` of the block that holds element `k` of a row."""
 
-    def __init__(self, name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> None:
+    def __init__(self, name: str, weight: Any, row: PrimExpr, k: PrimExpr) -> None:
         self.name, self.kind = name, FORMATS[name]
         self.weight, self.row = weight, row
         self.start = k // self.kind.size * self.kind.bytes
@@ -183,6 +182,6 @@ _ELEMENTS: dict[str, Callable[[_Element], Any]] = {
 }  # fmt: skip
 
 
-def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
+def element(name: str, weight: Any, row: PrimExpr, k: PrimExpr) -> Any:
     """Return element `k` of row `row` of weights in the format `name`."""
     return _ELEMENTS[name](_Element(name, weight, row, k))

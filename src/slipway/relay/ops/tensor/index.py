@@ -14,6 +14,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call, Expr
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.build import call
 from slipway.relay.ops.checks import (
     extents,
     integers,
@@ -469,14 +470,23 @@ def one_hot(
     axis: int = -1,
     dtype: str = "float32",
 ) -> Call:
-    """Return `on_value` where the class along the new `axis` is the index."""
-    attrs = OneHotAttrs(_number(on_value), _number(off_value), int(depth), int(axis), dtype)
-    return ONE_HOT(indices, attrs=attrs)
+    """Return `on_value` where the class along the new `axis` is the index, else `off_value`.
+
+    Both are one number each, or expressions of one.
+    """
+    on, off = _number(on_value), _number(off_value)
+    if isinstance(on, Expr) or isinstance(off, Expr):
+        is_there = ONE_HOT(indices, attrs=OneHotAttrs(1.0, 0.0, int(depth), int(axis), "bool"))
+        values = (call("cast", value, dtype) for value in (on_value, off_value))
+        return call("where", is_there, *values)  # type: ignore[no-any-return]
+    return ONE_HOT(indices, attrs=OneHotAttrs(on, off, int(depth), int(axis), dtype))
 
 
-def _number(value: Any) -> float:
+def _number(value: Any) -> float | Expr:
     array = getattr(value, "array", value)
-    if isinstance(array, Expr) or np.size(array) != 1:
+    if isinstance(array, Expr):
+        return array
+    if np.size(array) != 1:
         raise BadArgument("on_value", f"and off_value are one number each, got {array!r}")
     return float(np.asarray(array).reshape(()))
 

@@ -62,14 +62,18 @@ class Affine:
         """Return whether a clip is still to be applied."""
         return self.low > -np.inf or self.high < np.inf
 
+    def axis_of(self, axis: int) -> int:
+        """Return which axis of `value` an axis of the real tensor is."""
+        axis %= self.rank
+        if not self.last or axis == 0:
+            return axis
+        return self.rank - 1 if axis == 1 else axis - 1
+
     def shaped(self, vector: Array) -> Array:
         """Return scales or zero points shaped to broadcast against `value`."""
         if vector.ndim == 0:
             return vector
-        axis = self.axis
-        if self.last and axis:
-            axis = self.rank - 1 if axis == 1 else axis - 1
-        shaped: Array = along(vector, self.rank, axis)
+        shaped: Array = along(vector, self.rank, self.axis_of(self.axis))
         return shaped
 
     def centered(self, dtype: str = "int32") -> Any:

@@ -344,7 +344,7 @@ def _mean(given: Affine | None, axes: tuple[int, ...], keepdims: bool) -> Affine
     plain = found if last else found.channels_second()
     positions = axes
     if last:
-        positions = tuple(a if a == 0 else found.rank - 1 if a == 1 else a - 1 for a in axes)
+        positions = tuple(map(found.axis_of, axes))
     count = int(np.prod([plain.value.tensor_type.shape[a] for a in positions]))
     if not 0 < count < 1 << 23:
         return None

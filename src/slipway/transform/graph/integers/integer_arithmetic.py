@@ -20,7 +20,7 @@ import numpy as np
 
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import children, post_order, rebuild
 from slipway.transform.graph.integers.affine import Affine, call_of, to_second
@@ -41,6 +41,7 @@ class _Rewrite:
     def __init__(self) -> None:
         self.known: dict[int, Affine] = {}  # of rewritten real expressions, by id
         self.last: dict[int, Expr] = {}  # integers by id -> the same, channels last
+        self.splits: dict[int, Expr] = {}  # of real numbers, by id -> of their integers
         self.keep: list[Expr] = []
 
     def run(self, exprs: list[Expr]) -> Expr:
@@ -54,6 +55,9 @@ class _Rewrite:
         return self._with_real_sums(done[id(exprs[-1])])
 
     def _one(self, expr: Expr) -> Expr:
+        if isinstance(expr, TupleGetItem) and is_call_of(expr.tuple_value, "split"):
+            self._part(expr)
+            return expr
         if not isinstance(expr, Call) or not isinstance(expr.op, Op):
             return expr
         if is_call_of(expr, "qnn.dequantize"):
@@ -67,6 +71,19 @@ class _Rewrite:
             if found is not None:
                 self.known[id(expr)] = found
         return expr
+
+    def _part(self, field: TupleGetItem) -> None:
+        """Split the integers where real numbers are split; channels stay where they are."""
+        call: Any = field.tuple_value
+        source = self.known.get(id(call.args[0]))
+        if source is None or not source.uniform or isinstance(source.value, Constant):
+            return
+        if id(call) not in self.splits:
+            axis = source.axis_of(call.attrs.axis)
+            attrs = call.attrs.replace(axis=axis)
+            self.splits[id(call)] = Call(call.op, (source.value,), attrs, call.span)
+        value = TupleGetItem(self.splits[id(call)], field.index)
+        self.known[id(field)] = replace(source, value=value)
 
     def _dequantize(self, call: Call) -> None:
         data, scale, zero = call.args
@@ -108,7 +125,7 @@ class _Rewrite:
         last = any(p.last for p in found)
         if last:
             found = [p.channels_last() for p in found]
-            axis = axis if axis == 0 else found[0].rank - 1 if axis == 1 else axis - 1
+            axis = found[0].axis_of(axis)
         values = [p.stored(*target, call.attrs.out_dtype) for p in found]
         return self._result(call_of("concatenate", values, axis), last)
 

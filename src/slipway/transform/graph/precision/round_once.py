@@ -68,6 +68,8 @@ class _RoundOnce:
         return name in _SUMS or op_registry.get(name).pattern <= OpPattern.BROADCAST
 
     def visit(self, expr: Any) -> Expr:
+        if isinstance(expr, Function):  # a kernel that the module already has
+            return expr
         if not self.widens[id(expr)]:
             return rebuild(expr, lambda child: self.done[id(child)])  # type: ignore[no-any-return]
         if is_call_of(expr, "cast"):

@@ -11,7 +11,7 @@ from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.dims import usual
-from slipway.relay.ops.nn.cached_attention import cached_attention_kernel
+from slipway.relay.ops.nn.cached_kernel import cached_attention_kernel
 from slipway.relay.ops.nn.rotary import rotary
 
 _OTHERS = 2  # registers beside those of sums: a vector of values, and a row's weight for all of it
@@ -81,7 +81,7 @@ def _cost(problem: Problem, knobs: CachedKnobs) -> float:
 
 
 @register_strategy(
-    "nn.cached_attention", name="attention.cached",
+    "nn.cached_attention", "nn.sloped_cached_attention", name="attention.cached",
     compute=lambda problem, inputs, knobs: cached_attention_kernel(
         problem.attrs, inputs, problem.out_types[0], knobs.lanes, knobs.tile,
         vector_registers(problem.target) - _OTHERS, "parallel" if knobs.parallel else "serial",

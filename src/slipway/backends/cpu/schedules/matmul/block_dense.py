@@ -33,14 +33,14 @@ class BlockKnobs(Knobs):
 
 
 def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
-    return _is_exact(attrs) or _instruction(attrs, in_types[1], target) is not None
+    return _is_exact(attrs) or instruction_of(attrs, in_types[1], target) is not None
 
 
 def _is_exact(attrs: Any) -> bool:
     return bool(attrs.exact)
 
 
-def _instruction(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
+def instruction_of(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the instruction that weights were packed for."""
     entry = instruction_for(attrs.bits, target)
     if entry is None or weight.shape[3] != 4 * attrs.bits * entry.columns:
@@ -56,7 +56,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: BlockKnobs) -
             problem.attrs, inputs, problem.out_types[0], knobs.tile, kind,
             fmas_in_flight(problem.target),
         )  # fmt: skip
-    entry = _instruction(problem.attrs, problem.in_types[1], problem.target)
+    entry = instruction_of(problem.attrs, problem.in_types[1], problem.target)
     assert entry is not None  # it applied
     lanes = vector_lanes(problem.target, "float32")
     return block_dense_kernel(

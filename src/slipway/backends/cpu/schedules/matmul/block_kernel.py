@@ -35,12 +35,12 @@ def block_dense_kernel(
     """Return the product, `tile` rows at a time; `lanes` are those of a vector of floats."""
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
-        return _Kernel(attrs, ins, outs[0], tile, kind, lanes, entry).statement()
+        return BlockKernel(attrs, ins, outs[0], tile, kind, lanes, entry).statement()
 
     return [te.extern([out.shape], inputs, statements, "T_block_dense", [out.dtype])]
 
 
-class _Kernel:
+class BlockKernel:
     """Builds the statements: the data is quantised, then a task for each tile of outputs."""
 
     def __init__(
@@ -65,6 +65,14 @@ class _Kernel:
     def statement(self) -> Any:
         """Return all loops."""
         ib = self.ib
+        self.prepare()
+        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
+            self.rows_of(tile)
+        return ib.get()
+
+    def prepare(self) -> None:
+        """Make int8 of the data, in tiles of rows."""
+        ib = self.ib
         # The rows of a tile lie together, group by group: one stream as they are read.
         blocks = (self.rows + (self.tile - 1)) // self.tile
         self.integers = ib.allocate("int8", (blocks, self.groups, self.tile, GROUP), "integers")
@@ -75,17 +83,27 @@ class _Kernel:
             self.sums = ib.allocate("int32", (blocks, groups, self.tile), "group_sums")
         with ib.for_range(0, self.rows, "s") as s, ib.for_range(0, self.groups, "g") as g:
             self._quantise(s, g)
-        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
-            self._rows(tile)
-        return ib.get()
+
+    def stored(self, tile: PrimExpr) -> PrimExpr:
+        """Return the tile of weights of a tile of outputs."""
+        return tile
+
+    def read_at(self, row: PrimExpr) -> tuple[Any, ...]:
+        """Return where the data has a row."""
+        return (row,)
+
+    def written_at(self, row: PrimExpr) -> tuple[Any, ...]:
+        """Return where the output has a row."""
+        return (row,)
 
     def _quantise(self, s: PrimExpr, g: PrimExpr) -> None:
         """Make int8 of a group of the data."""
         ib, v = self.ib, self.v
         block, r = self._position(s)
+        at = self.read_at(s)
         n = min(v.lanes, GROUP // self.attrs.parts)
         parts = range(0, GROUP, n)
-        loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
+        loaded = [ib.let("x", v.load(self.data, at, g * GROUP + i, n)) for i in parts]
         top = [te.abs(x) for x in loaded]
         while len(top) > 1:
             top = [ops.maximum(a, b) for a, b in zip(top[::2], top[1::2], strict=True)]
@@ -124,12 +142,16 @@ class _Kernel:
             value = join(self.v.load(held, (), 0, n), self.v.load(held, (), n, n))
         return value
 
-    def _rows(self, tile: PrimExpr) -> None:
-        """Compute all rows of a tile of outputs: many in vectors one by one, few all at once."""
+    def rows_of(self, tile: PrimExpr) -> None:
+        """Compute all rows of a tile of outputs."""
+        self.some_rows(tile, 0, self.rows)
+
+    def some_rows(self, tile: PrimExpr, begin: Any, count: Any) -> None:
+        """Compute `count` rows of a tile: many in vectors one by one, few all at once."""
         for part, together, row, size in row_tiles(
-            self.ib, self.rows, self.tile, self.vectors, self._together
+            self.ib, count, self.tile, self.vectors, self._together
         ):
-            self._product(tile, part, together, row, size)
+            self._product(tile, part, together, begin + row, size)
 
     def _together(self, size: int) -> int:
         return int(self.vectors) if size == 1 else max(1, min(int(self.vectors), 8 // size))
@@ -143,13 +165,15 @@ class _Kernel:
         for r in range(rows):
             for j in range(together):
                 v.store(sums, (r, j), 0, v.zero("float32", n), n)
+        stored = self.stored(tile)
         with ib.for_range(0, self.groups, "g") as g:
             for j in range(together):
-                self._group(tile, first + j, g, row, [(r, j) for r in range(rows)], sums)
+                self._group(stored, first + j, g, row, [(r, j) for r in range(rows)], sums)
         for r in range(rows):
+            out_row = self.written_at(row + r)
             for j in range(together):
                 at = ((tile * self.vectors) + first + j) * n
-                v.store(self.out, (row + r,), at, v.load(sums, (r, j), 0, n), n)
+                v.store(self.out, out_row, at, v.load(sums, (r, j), 0, n), n)
 
     def _group(
         self,

@@ -29,7 +29,9 @@ from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_
 from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.dims import lower_bound, usual
+from slipway.relay.layout import parse_layout
 from slipway.relay.ops.nn.pool import pool_compute
+from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -110,12 +112,14 @@ def _compute(
 
 
 def channels_fill_vectors(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Channels are innermost, and as long as vectors."""
+    """Channels are innermost, after the axes of windows, and as long as vectors."""
     (data,) = in_types
     assert isinstance(data, TensorType)
-    channels = data.shape[-1]
+    channels, count = data.shape[-1], len(attrs.pool_size)
     fits = channels % vector_lanes(target, data.dtype) == 0 or channels in (4, 8, 16)
-    return fits and attrs.layout[-1] in "Cc"
+    *_, last = axes = parse_layout(attrs.layout).axes
+    windows = [axis.letter for axis in axes[-1 - count : -1] if not axis.block]
+    return fits and last.letter == "C" and windows == list(SPATIAL[count])
 
 
 def window_loops(

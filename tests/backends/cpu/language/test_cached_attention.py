@@ -9,7 +9,11 @@ from slipway.backends.cpu.tile import vector_registers
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir import stmt as S
 from slipway.ir.visit import walk
-from slipway.relay.ops.nn.cached_attention import CACHED_ATTENTION, CachedAttentionAttrs
+from slipway.relay.ops.nn.cached_attention import (
+    CACHED_ATTENTION,
+    SLOPED_ATTENTION,
+    CachedAttentionAttrs,
+)
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.target import Target
@@ -77,3 +81,36 @@ def test_sums_of_values_stay_in_registers(core, lanes):
     buffers = [n.buffer for n in walk(lowered.body) if isinstance(n, S.Allocate)]
     (sums,) = (b.shape[0].value // lanes for b in buffers if b.name == "mixed")
     assert vector_registers(target) // 4 <= sums <= vector_registers(target) - 2
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=native", "llvm -mcpu=x86-64", "c"])
+def test_slopes(target):
+    """A prompt and steps, in tiles of rows whose heads have other slopes."""
+    n = relay.Dim("n", 1, 8)
+    given = [
+        relay.var("query", shape=(n, HEADS, SIZE)), relay.var("key", shape=(n, SHARED, SIZE)),
+        relay.var("value", shape=(n, SHARED, SIZE)),
+        *(relay.var(name, shape=shape) for name, shape in PLACES.items()),
+        relay.var("position", shape=(1,), dtype="int32"),
+    ]  # fmt: skip
+    slopes = np.array([0.5, 0.25, 0.125, 2.0], np.float32)
+    made = relay.nn.sloped_cached_attention(*given, relay.const(slopes))
+    module = GraphModule(relay.build(relay.Function(given, made), target=target)["default"](cpu()))
+    rng = np.random.default_rng(0)
+    keys, values = (np.zeros(shape, np.float32) for shape in PLACES.values())
+    position = 0
+    for rows in (7, 1, 1, 8, 2):
+        query, key, value = (
+            rng.standard_normal((rows, heads, SIZE), dtype=np.float32) for heads in (4, 2, 2)
+        )
+        index = np.array([position], np.int32)
+        module.run(query=query, key=key, value=value, position=index)
+        want = SLOPED_ATTENTION.evaluate(
+            CachedAttentionAttrs(), query, key, value, keys, values, index, slopes
+        )
+        found = module.get_output(0).numpy()
+        np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5)
+        for r in range(rows):
+            at = position + r
+            keys[:, at // 16, :, at % 16], values[:, at] = key[r], value[r]
+        position += rows

@@ -41,6 +41,14 @@ class Chip:
                     self.words[step.address] = word & ~step.mask
                 case "field":
                     self.words[step.address] = (word & ~step.mask) | step.value
+                case "copy":
+                    self.words[step.address] = self.read(step.value)
+                case "trim":
+                    for i in range(step.value):
+                        address, trimmed = (self.read(step.address + 8 * i + 4 * j) for j in (0, 1))
+                        if address == 0xFFFFFFFF:
+                            break
+                        self.words[address] = trimmed
                 case "call":
                     self.call(step)
                 case "wait":
@@ -332,12 +340,15 @@ def esp32c3(chip):
 
 
 NRF53 = Chip(
-    {0x50005558: 1},
+    {0x50005558: 1, 0x00FF0300: 0x50004A00, 0x00FF0304: 7, 0x00FF0308: 0xFFFFFFFF,
+     0x00FF8000: 0x50FA50FA, 0x00FF801C: 0x50FA50FA},
     {0x50005100: [(1, lambda w: w.get(0x50005000, 0) | w.get(0x50005100, 0))]},
-)
+)  # fmt: skip
 
 
 def nrf5340(chip):
+    assert chip.words[0x50004A00] == 7  # trimmed
+    assert chip.words[0x50006544] == chip.words[0x5000654C] == 0x50FA50FA  # the debugger stays in
     core = 128 * MHZ >> bits(chip.read(0x50005558), 0, 2)
     return core, core
 
@@ -432,6 +443,8 @@ def test_descriptions_survive_being_written(tmp_path):
     "step",
     ["write 0x40000000", "poke 0x40000000 1", "set 0x40000001 1", "field 0x40000000 1 2",
      "wait 0x100000000 1 1", "", "set 0 1", "call 0x40000000", "call 0x40000000 256",
+     "copy 0x40000000 2", "copy 0x40000000 0", "copy 0x40000000", "trim 0x40000000 0",
+     "trim 0x40000000 257", "trim 0x40000002 1", "trim 0x40000000 1 1",
      "call 0 1", "call 0x40000000 1 2 3 4 5 6 7"],
 )  # fmt: skip
 def test_steps_that_are_none(step, tmp_path):
