@@ -164,3 +164,48 @@ def test_all_that_the_last_node_gives_is_an_output(v1):
     made = interpret(mod, params=params, x=x)
     for found, expected in zip(made, np.split(x, 3, 1), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def saved(v1, folder):
+    """Return a function of two results, kept as a SavedModel, and its signature's graph."""
+    tensorflow = pytest.importorskip("tensorflow")
+
+    class Two(tensorflow.Module):
+        @tensorflow.function(input_signature=[tensorflow.TensorSpec((2, 3), "float32", "x")])
+        def func(self, x):
+            y = tensorflow.cond(tensorflow.reduce_sum(x) > 0, lambda: x * 2, lambda: x / 3)
+            return {"one": y, "two": tensorflow.nn.softmax(x)}
+
+    module = Two()
+    tensorflow.saved_model.save(module, str(folder), module.func)
+    kept = tensorflow.saved_model.load(str(folder)).signatures["serving_default"]
+    return module.func, kept.graph.as_graph_def(add_shapes=True)
+
+
+def test_functions_that_a_graph_calls_are_expanded(v1, tmp_path):
+    function, graph = saved(v1, tmp_path)
+    assert any(node.op.endswith("PartitionedCall") for node in graph.node)
+    mod, params = relay.frontend.from_tensorflow(graph, outputs=["Identity", "Identity_1"])
+    for sign in (1, -1):
+        x = np.full((2, 3), sign, "float32")
+        wanted = function(x)
+        made = interpret(mod, params=params, **{mod["main"].params[0].name_hint: x})
+        np.testing.assert_allclose(made[0], wanted["one"].numpy(), rtol=1e-6)
+        np.testing.assert_allclose(made[1], wanted["two"].numpy(), rtol=1e-6)
+
+
+def test_names_of_tensors_as_functions_have_them(v1):
+    graph = v1.Graph()
+    with graph.as_default():
+        v1.nn.top_k(v1.placeholder("float32", (2, 6), name="x"), 2, name="best")
+        v1.no_op("nothing")
+    x = RNG.normal(size=(2, 6)).astype("float32")
+    order = np.argsort(-x, 1)[:, :2]
+    last, _ = relay.frontend.from_tensorflow(graph)  # a node without results is not the last
+    named, _ = relay.frontend.from_tensorflow(graph, outputs=["best:indices:0", "best:values:0"])
+    np.testing.assert_array_equal(interpret(last, x=x)[1], order)
+    found = interpret(named, x=x)
+    np.testing.assert_array_equal(found[0], order)
+    np.testing.assert_array_equal(found[1], np.take_along_axis(x, order, 1))
+    with pytest.raises(ModelError, match="'best' has no result 'other'"):
+        relay.frontend.from_tensorflow(graph, outputs=["best:other:0"])

@@ -27,6 +27,11 @@ LAYOUTS = ("NCHW", "NHWC")
 DECODERS = ("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif")
 FLOAT, UINT8 = 1, 4  # of TensorFlow's data types
 NO_INPUT = "slipway_no_input"
+# Nodes that stand for others: what a function, a branch or a loop computes.
+CALLS = (
+    "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case", "StatelessCase",
+    "While", "StatelessWhile", "Merge",
+)  # fmt: skip
 
 
 @defects_named("importing the model")
@@ -40,7 +45,8 @@ def from_tensorflow(
     """Import a frozen graph of TensorFlow: a GraphDef, or a `tf.Graph` without variables.
 
     `shape` gives the shapes of inputs by name; it is needed where the graph leaves a dimension
-    open.  `outputs` are names of nodes, as "softmax" or "split:1"; by default all that the last
+    open.  `outputs` are names of nodes, as "softmax" or "split:1" (functions' tensors too, as
+    "split:output:1"); by default all that the last
     node of the graph gives, and all variables of a loop that it ends.  Inputs and outputs are laid
     out as the graph has them, whatever `layout` is: kernels choose their own; `convert_config` is
     classic's, and has no effect.
@@ -61,11 +67,12 @@ def from_tensorflow(
     definition = without_decoders(definition, shapes)
     if not definition.node:
         raise ModelError("the graph has no nodes")
-    known = {node.name for node in definition.node}
+    known = {node.name: node for node in definition.node}
     wanted = list(outputs or last_results(definition))
     for name in wanted:
         if _node_of(name) not in known:
             raise ModelError(f"the graph has no node {_node_of(name)!r} to take as an output")
+    wanted = [_by_number(name, known) for name in wanted]
     inputs = [n.name for n in reached(definition, wanted) if n.op.startswith("Placeholder")]
     check_input_names(shapes, inputs)
     if inputs:
@@ -127,15 +134,19 @@ def _add_input(definition: Any, name: str, kind: int, shape: Sequence[int]) -> N
 
 
 def last_results(definition: Any) -> list[str]:
-    """Return the names of all that the last node gives, and of all variables of its loop."""
-    last = definition.node[-1]
+    """Return the names of all that the last node gives, and of all variables of its loop.
+
+    A node that gives nothing, which functions end with, is none.
+    """
+    given = [node for node in definition.node if _results_of(node)]
+    last = (given or definition.node)[-1]
     if last.op == "Exit":
         nodes = {node.name: node for node in definition.node}
         loop = _loop_of(last, nodes)
         ends = [node for node in definition.node if node.op == "Exit"]
         return [node.name for node in ends if loop and _loop_of(node, nodes) == loop] or [last.name]
     count = _results_of(last)
-    return [last.name] if count == 1 else [f"{last.name}:{number}" for number in range(count)]
+    return [last.name] if count <= 1 else [f"{last.name}:{number}" for number in range(count)]
 
 
 def _loop_of(end: Any, nodes: Mapping[str, Any]) -> str:
@@ -150,18 +161,72 @@ def _loop_of(end: Any, nodes: Mapping[str, Any]) -> str:
 
 def _results_of(node: Any) -> int:
     """Return how many tensors a node gives."""
+    return sum(count for _, count in _given_by(node))
+
+
+def _given_by(node: Any) -> list[tuple[str, int]]:
+    """Return the names of a node's results, each with how many tensors it is."""
     from tensorflow.python.framework import op_def_registry
 
     definition = op_def_registry.get(node.op)
     if definition is None:
-        return 1
-    count = 0
+        return [("output", 1)]
+    found = []
     for given in definition.output_arg:
         if given.type_list_attr:
-            count += len(node.attr[given.type_list_attr].list.type)
+            count = len(node.attr[given.type_list_attr].list.type)
         else:
-            count += node.attr[given.number_attr].i if given.number_attr else 1
-    return max(count, 1)
+            count = node.attr[given.number_attr].i if given.number_attr else 1
+        found.append((given.name, count))
+    return found
+
+
+def _by_number(name: str, nodes: Mapping[str, Any]) -> str:
+    """Return a tensor's name as graphs have it for one that functions have, node:result:number."""
+    node, _, place = name.partition(":")
+    result, _, number = place.partition(":")
+    if not number.isdigit() or node not in nodes:
+        return name
+    before = 0
+    for given, count in _given_by(nodes[node]):
+        if given == result:
+            return f"{node}:{before + int(number)}"
+        before += count
+    raise ModelError(f"the node {node!r} has no result {result!r} to take as an output")
+
+
+def _with_ends(definition: Any, tensors: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return a graph with an Identity behind each of the tensors that a call gives; and the names.
+
+    TensorFlow's optimiser keeps the nodes that are asked for, so that a call of a function or the
+    end of a branch would neither be expanded nor become an ONNX If.
+    """
+    import tensorflow
+
+    nodes = {node.name: node for node in definition.node}
+
+    def origin(name: str) -> str:
+        """Return the kind of the node that a tensor comes from, through Identities."""
+        node, seen = nodes[_node_of(name)], set[str]()
+        while node.op == "Identity" and node.name not in seen:
+            seen.add(node.name)
+            node = nodes.get(_node_of(node.input[0]), node)
+        return str(node.op)
+
+    called = {function.signature.name for function in definition.library.function}.union(CALLS)
+    if called.isdisjoint(map(origin, tensors)):
+        return definition, list(tensors)
+    graph, ends = tensorflow.Graph(), list(tensors)
+    try:
+        with graph.as_default():
+            tensorflow.import_graph_def(definition, name="")
+            for number, name in enumerate(tensors):
+                if origin(name) in called:
+                    tensor = graph.get_tensor_by_name(name)
+                    ends[number] = tensorflow.identity(tensor, f"slipway_end_{number}").name
+    except Exception:  # tf2onnx says what is wrong with the graph, in its own words
+        return definition, list(tensors)
+    return graph.as_graph_def(add_shapes=True), ends
 
 
 def _as_onnx(
@@ -178,6 +243,7 @@ def _as_onnx(
             f"pip install tensorflow tf2onnx ({error})"
         ) from None
     ends = [name if ":" in name else f"{name}:0" for name in outputs]
+    definition, ends = _with_ends(definition, ends)
     renamed = {f"{name}:0": name for name in inputs}
     renamed |= {end: name for end, name in zip(ends, outputs, strict=True)}
     try:
