@@ -70,7 +70,7 @@ class MadeAxis(NamedTuple):
     """One of the axes that a knob makes."""
 
     space: Any
-    index: int
+    number: int
 
 
 def axes_of(axes: Sequence[Any]) -> list[VirtualAxis | MadeAxis]:
@@ -103,7 +103,7 @@ class SplitSpace(TransformSpace):
                 f"define_split({name!r}): num_outputs is {num_outputs}, and at least 1"
             )
         if policy == "candidate" or candidate is not None:
-            self.product = -1 if isinstance(axis, MadeAxis) else axes_of([axis])[0].length
+            self.product = -1 if isinstance(axis, MadeAxis) else VirtualAxis(axis).length
             sizes = [[int(n) for n in size] for size in candidate or ()]
             for size in sizes:
                 if len(size) != num_outputs:

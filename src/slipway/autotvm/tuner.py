@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from slipway.autotvm import callback as callback
+from slipway.autotvm.callback import log_to_file as log_to_file
+from slipway.autotvm.callback import progress_bar as progress_bar
 from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption, MeasureResult
 from slipway.errors import ArgumentTypeError, SlipwayError, TuningError, did_you_mean
 from slipway.target import Target

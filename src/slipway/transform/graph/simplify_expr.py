@@ -206,7 +206,7 @@ def _along_the_last(call: Call) -> Expr | None:
         return None
     reshape = op_registry.make("reshape")
     with op_registry.span(call.span):
-        rows = op_registry.make(call.op.name)(reshape(data, shape[: axis + 1]), axis=axis)  # type: ignore[union-attr]
+        rows = op_registry.make(call.op.name)(reshape(data, shape[: axis + 1]), axis=axis)
         return reshape(rows, shape)  # type: ignore[no-any-return]
 
 

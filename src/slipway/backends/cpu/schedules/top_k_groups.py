@@ -1,7 +1,7 @@
 """The first few of a long row: among the groups of elements whose best is one of the first few.
 
-    least[g] = the least key of the elements g, g + width, g + 2 width, ...      # in vectors
-    limit = the key that as many of `least` are not above as elements are wanted
+    smallest[g] = the smallest key of the elements g, g + width, g + 2 width, ...      # in vectors
+    limit = the key that as many of `smallest` are not above as elements are wanted
     candidates = what is not above it of those groups
     the first few of the candidates, as of `top_k_limit`
 
@@ -33,6 +33,7 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
+    from slipway.ir.builder import BufferVar
     from slipway.relay.ops.tensor.sort import TopKAttrs
 
 
@@ -59,7 +60,7 @@ class _Groups(LimitLoops):
             outer = ops.floordiv(row, self.inside)
             inner = ops.floormod(row, self.inside)
             keys = ib.allocate(self.kind, (whole,), "keys")
-            places = ib.allocate("int32", (whole + 1,), "places")
+            positions = ib.allocate("int32", (whole + 1,), "positions")
             found = ib.allocate(self.kind, (whole + SUMS * lanes,), "found")
             on_limit = ib.allocate("int32", (whole + 1,), "on_limit")
             chosen = ib.allocate("int32", (self.padded + 1,), "chosen")
@@ -68,26 +69,32 @@ class _Groups(LimitLoops):
             self.write_keys(keys, lambda i: self.x[outer, i, inner])
             with ib.for_range(self.whole, whole, "i") as i:
                 keys[i] = ops.max_value(self.kind)
-            count = self.find_candidates(keys, steps, width, on_limit, places, found)
+            count = self.find_candidates(keys, steps, width, on_limit, positions, found)
             blocks = ib.let("blocks", ops.floordiv(count + (SUMS * lanes - 1), SUMS * lanes) * SUMS)
             with ib.for_range(count, blocks * lanes, "i") as i:
                 found[i] = ops.max_value(self.kind)
             limit, room = self.find_limit(found, blocks)
             self.choose(found, count, limit, room, on_limit, chosen, taken)
             with ib.for_range(0, self.ranked, "n") as n:
-                chosen[n] = places[chosen[n]]
+                chosen[n] = positions[chosen[n]]
             self.put_in_order(outer, inner, chosen, taken, ranks)
         return ib.get()
 
     def find_candidates(
-        self, keys: Any, steps: int, width: int, groups: Any, places: Any, found: Any
+        self,
+        keys: BufferVar,
+        steps: int,
+        width: int,
+        groups: BufferVar,
+        positions: BufferVar,
+        found: BufferVar,
     ) -> Any:
         """Write where the candidates of a row are, in this order, and their keys; return how many.
 
         Keys behind the end of the row are above all others, or equal the last of them.
         """
         ib, lanes = self.ib, self.knobs.lanes
-        least = ib.allocate(self.kind, (width,), "least")
+        smallest = ib.allocate(self.kind, (width,), "smallest")
         with ib.for_range(0, width // lanes, "block") as block:
             best = ib.allocate(self.kind, (lanes,), "best", scope="local")
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
@@ -99,8 +106,8 @@ class _Groups(LimitLoops):
                 at = step * width + block * lanes + lane
                 best[lane] = ops.minimum(best[lane], keys[at])
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
-                least[block * lanes + lane] = best[lane]
-        limit, _ = self.find_limit(least, width // lanes)
+                smallest[block * lanes + lane] = best[lane]
+        limit, _ = self.find_limit(smallest, width // lanes)
         last = ib.let("last", limit[0])
         number = ib.allocate("int32", (1,), "number", scope="local")
         one, zero = ops.const(1, "int32"), ops.const(0, "int32")
@@ -108,7 +115,7 @@ class _Groups(LimitLoops):
         # What is passed by is written over by the next, or stands behind the last.
         with ib.for_range(0, width, "group") as group:
             groups[number[0]] = group
-            number[0] = number[0] + ops.select(least[group] <= last, one, zero)
+            number[0] = number[0] + ops.select(smallest[group] <= last, one, zero)
         there = ib.let("there", number[0])
         number[0] = zero
         with (
@@ -117,7 +124,7 @@ class _Groups(LimitLoops):
         ):
             at = ib.let("at", step * width + groups[n])
             key = ib.let("key", keys[at])
-            places[number[0]], found[number[0]] = at, key
+            positions[number[0]], found[number[0]] = at, key
             number[0] = number[0] + ops.select(key <= last, one, zero)
         return ib.let("count", number[0])
 

@@ -37,6 +37,8 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
+    from slipway.ir.builder import BufferVar
+    from slipway.ir.expr import PrimExpr
     from slipway.relay.ops.tensor.sort import TopKAttrs
 
 
@@ -93,7 +95,7 @@ class LimitLoops(RankLoops):
             rank = ib.let("rank", ranks[n].astype("int32"))
             self.place(outer, inner, ib.let("i", chosen[n]), rank)
 
-    def find_limit(self, keys: Any, blocks: Any) -> tuple[Any, Any]:
+    def find_limit(self, keys: BufferVar, blocks: PrimExpr | int) -> tuple[Any, Any]:
         """Return the key of the last element that is wanted, and how many with it are.
 
         `blocks` vectors of keys are looked at; where their number is computed, it is a multiple of
@@ -131,7 +133,9 @@ class LimitLoops(RankLoops):
         room = ops.select(ops.equal(found[0], self.count), self.count, self.count - below[0])
         return limit, room
 
-    def count_below(self, keys: Any, blocks: Any, limit: Any, found: Any) -> None:
+    def count_below(
+        self, keys: BufferVar, blocks: PrimExpr | int, limit: PrimExpr, found: BufferVar
+    ) -> None:
         """Count the keys below `limit`, in several vectors that do not wait for each other."""
         ib, lanes, kind = self.ib, self.knobs.lanes, self.kind
         one, zero = ops.const(1, kind), ops.const(0, kind)
@@ -162,13 +166,13 @@ class LimitLoops(RankLoops):
 
     def choose(
         self,
-        keys: Any,
-        length: Any,
-        limit: Any,
-        room: Any,
-        on_limit: Any,
-        chosen: Any,
-        taken: Any,
+        keys: BufferVar,
+        length: PrimExpr | int,
+        limit: BufferVar,
+        room: PrimExpr,
+        on_limit: BufferVar,
+        chosen: BufferVar,
+        taken: BufferVar,
     ) -> None:
         """Note the elements up to the limit; of those on it as many as there is room for."""
         ib = self.ib

@@ -32,6 +32,8 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
+    from slipway.ir.builder import BufferVar
+    from slipway.ir.expr import PrimExpr
     from slipway.target import Target
 
 _KIND = "float32"  # of all that is computed
@@ -101,19 +103,19 @@ class _Columns:
             return count
         return 1
 
-    def _task(self, row: Any, first: Any, width: int, positions: int) -> None:
+    def _task(self, row: PrimExpr, first: PrimExpr | int, width: int, positions: int) -> None:
         """The columns from `first` on; `width` elements are those of so many positions."""
         step = positions * self.inside
-        steps, rest = divmod(self.length, positions)
+        steps, tail = divmod(self.length, positions)
         whole = covering(width, self.lanes) if positions == 1 else apart(width, self.lanes)
-        short = apart(rest * self.inside, self.lanes)
+        short = apart(tail * self.inside, self.lanes)
         exponential = exponential_of(self.target)
 
-        def at(k: Any, piece: Piece, lane: Any) -> Any:
+        def at(k: PrimExpr, piece: Piece, lane: PrimExpr) -> Any:
             return row, first + k * step + piece[0] + lane
 
-        def value(place: Any) -> Any:
-            return ops.cast(self.x[place], _KIND)
+        def value(index: tuple[PrimExpr, ...]) -> Any:
+            return ops.cast(self.x[index], _KIND)
 
         keeps = not self.is_log  # the logarithm is of the sum alone
         direct = self.out.dtype == _KIND
@@ -121,21 +123,21 @@ class _Columns:
         if keeps and not direct:
             kept = self.ib.allocate(_KIND, (self.length * width // positions,), "exponentials")
 
-        def place(k: Any, piece: Piece, lane: Any) -> Any:
+        def kept_at(k: PrimExpr, piece: Piece, lane: PrimExpr) -> Any:
             return at(k, piece, lane) if direct else k * width + piece[0] + lane
 
-        def largest(k: Any, piece: Piece, lane: Any, before: Any) -> Any:
+        def largest(k: PrimExpr, piece: Piece, lane: PrimExpr, before: PrimExpr) -> Any:
             return ops.max_of_numbers(before, value(at(k, piece, lane)))
 
         most = self._reduced("most", steps, whole, short, largest, ops.min_value(_KIND), width)
         self._join(most, positions, ops.max_of_numbers)
 
-        def added(k: Any, piece: Piece, lane: Any, before: Any) -> Any:
+        def added(k: PrimExpr, piece: Piece, lane: PrimExpr, before: PrimExpr) -> Any:
             made = exponential(value(at(k, piece, lane)) - most[piece[0] + lane])
             if not keeps:
                 return before + made
             made = self.ib.let("exponential", made)
-            kept[place(k, piece, lane)] = made
+            kept[kept_at(k, piece, lane)] = made
             return before + made
 
         sums = self._reduced("sums", steps, whole, short, added, ops.const(0.0, _KIND), width)
@@ -148,16 +150,16 @@ class _Columns:
                         if self.is_log:
                             made = (value(at(number, piece, lane)) - most[own]) - sums[own]
                         else:
-                            made = self._scaled(kept[place(number, piece, lane)], sums[own])
+                            made = self._scaled(kept[kept_at(number, piece, lane)], sums[own])
                         self.out[at(number, piece, lane)] = ops.cast(made, self.out.dtype)
 
-    def _of_sum(self, total: Any) -> Any:
+    def _of_sum(self, total: PrimExpr) -> Any:
         """Return what the results are made with."""
         if self.is_log:
             return te.log(total)
         return total if self.target.is_strict else ops.const(1.0, _KIND) / total
 
-    def _scaled(self, exponential: Any, by: Any) -> Any:
+    def _scaled(self, exponential: PrimExpr, by: PrimExpr) -> Any:
         return exponential / by if self.target.is_strict else exponential * by
 
     def _reduced(
@@ -167,7 +169,7 @@ class _Columns:
         whole: Sequence[Piece],
         short: Sequence[Piece],
         merge: Callable[[Any, Piece, Any, Any], Any],
-        start: Any,
+        start: PrimExpr,
         width: int,
     ) -> Any:
         """Return what is merged of all steps, in registers, and then of the last positions."""
@@ -195,7 +197,7 @@ class _Columns:
 
     def _join(
         self,
-        found: Any,
+        found: BufferVar,
         positions: int,
         join: Callable[[Any, Any], Any],
         made: Callable[[Any], Any] = lambda value: value,
@@ -206,7 +208,7 @@ class _Columns:
             with self.ib.for_range(1, positions, "position") as k, self._lanes(piece) as lane:
                 own = piece[0] + lane
                 found[own] = join(found[own], found[k * self.inside + own])
-        width = int(found.asobject().shape[0])
+        width = shape_of(found.asobject())[0]
         for piece in columns or apart(width, self.lanes):
             with self._lanes(piece) as lane:
                 found[piece[0] + lane] = made(found[piece[0] + lane])
@@ -218,7 +220,7 @@ class _Columns:
         return self.ib.for_range(0, piece[1], "lane", kind="vectorize")
 
     @contextmanager
-    def _each_step(self, steps: int | None, number: Any) -> Iterator[Any]:
+    def _each_step(self, steps: int | None, number: int | None) -> Iterator[Any]:
         """A loop over `steps`, or one of them without a loop."""
         if steps is None:
             yield ops.const(number, "int32")
