@@ -213,13 +213,13 @@ def test_pages_of_origins_that_are_allowed(model, origins, wanted):
     client = TestClient(application(model, origins))
     how = {"Origin": "http://b", "Access-Control-Request-Method": "POST",
            "Access-Control-Request-Headers": "authorization, content-type"}  # fmt: skip
-    asked = client.options("/v1/chat/completions", headers=how)
+    allowed = client.options("/v1/chat/completions", headers=how)
     made = client.post("/v1/completions", json={"prompt": "a", "max_tokens": 2},
                        headers={"Origin": "http://b"})  # fmt: skip
     assert made.status_code == 200
-    for answer in (asked, made):
+    for answer in (allowed, made):
         assert answer.headers.get("access-control-allow-origin") == wanted
-    assert (asked.status_code == 200) == (wanted is not None)
+    assert (allowed.status_code == 200) == (wanted is not None)
 
 
 def test_each_prompt_has_its_answers(app, model):

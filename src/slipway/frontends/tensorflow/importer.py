@@ -183,8 +183,8 @@ def _given_by(node: Any) -> list[tuple[str, int]]:
 
 def _by_number(name: str, nodes: Mapping[str, Any]) -> str:
     """Return a tensor's name as graphs have it for one that functions have, node:result:number."""
-    node, _, place = name.partition(":")
-    result, _, number = place.partition(":")
+    node, _, tail = name.partition(":")
+    result, _, number = tail.partition(":")
     if not number.isdigit() or node not in nodes:
         return name
     before = 0
