@@ -419,7 +419,8 @@ def test_a_silent_file_means_what_its_family_does(given, activation, epsilon):
 @pytest.mark.long
 def test_silent_files_mean_what_the_classes_of_transformers_say():
     transformers = pytest.importorskip("transformers")
-    for family in KNOWN:
+    # Transformers has no classes of two; the third's class says layers of state spaces.
+    for family in set(KNOWN) - {"internlm2", "exaone", "granitemoehybrid"}:
         whole = transformers.AutoConfig.for_model(family).to_dict()
         silent = from_transformers({"model_type": family, **usual_sizes(family)})
         assert silent == from_transformers(whole), family

@@ -18,6 +18,7 @@ _SIZES = ("moe_intermediate_size", "intermediate_size")
 _USUAL_COUNTS = {
     "mixtral": 8, "qwen2_moe": 60, "qwen3_moe": 128, "olmoe": 64, "flex_olmo": 7,
     "granitemoe": 8, "granitemoeshared": 8, "ernie4_5_moe": 64, "glm4_moe": 128,
+    "lfm2_moe": 32, "hunyuan_v1_moe": 1,
 }  # fmt: skip
 ALWAYS = "one"  # a shared expert as large as the others
 

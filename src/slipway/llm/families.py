@@ -188,6 +188,7 @@ ROTATED_PARTS = {
     "glm": 0.5,
     "glm4": 0.5,
     "glm4_moe": 0.5,
+    "persimmon": 0.5,
 }
 SLIDES = (  # the other families' networks do not look at a sliding_window
     "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",

@@ -187,8 +187,9 @@ def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, floa
     }
     logits = positive(given, "logits_scaling", where, 1.0)
     if family == "hyperclovax":  # whose heads say what scores are scaled by, if the file does not
-        if given.get("attention_multiplier") is not None:
-            made["attention_scale"] = number_of(given, "attention_multiplier", where, 1.0)
+        heads = count_of(given, "num_attention_heads", where)
+        size = count_of(given, "head_dim", where, count_of(given, "hidden_size", where) // heads)
+        made["attention_scale"] = number_of(given, "attention_multiplier", where, size**-0.5)
         return {**made, "logit_scale": logits}
     attention = number_of(given, "attention_multiplier", where, 1.0)
     return {**made, "attention_scale": attention, "logit_scale": 1.0 / logits}
