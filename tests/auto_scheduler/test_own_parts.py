@@ -246,7 +246,8 @@ def test_what_classic_scripts_name_beside(tmp_path):
         num_measure_trials=20, measure_callbacks=[auto_scheduler.RecordToFile(str(log))], verbose=0
     )
     task.tune(options, search_policy=auto_scheduler.EmptyPolicy(task))
-    assert len(list(auto_scheduler.load_records(log))) == 1
+    ((_, result),) = auto_scheduler.load_records(log)
+    assert result.verified
     model = auto_scheduler.XGBModel()
     model.update_from_file(log)
     model.save(file)
@@ -270,3 +271,22 @@ def named_sum(n, m):
     a = te.placeholder((n, m), name="a")
     k = te.reduce_axis((0, m), name="k")
     return [a, te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="out")]
+
+
+def test_a_line_that_was_cut_costs_itself_only(tmp_path, caplog):
+    log, best = tmp_path / "log.json", tmp_path / "best.json"
+    task = auto_scheduler.SearchTask(func=named_sum, args=(24, 36), target="llvm")
+    options = auto_scheduler.TuningOptions(
+        num_measure_trials=1, measure_callbacks=[auto_scheduler.RecordToFile(str(log))], verbose=0
+    )
+    task.tune(options)
+    whole = log.read_text()
+    log.write_text(whole + whole[:50] + "\n" + '{"op": "nn.dense", "attrs"')
+    auto_scheduler.save_records(log, *zip(*auto_scheduler.load_records(log), strict=True))
+    assert len(log.read_text().splitlines()) == 4
+    assert len(list(auto_scheduler.load_records(log))) == 2
+    assert f"{log}, line 3 ends too early" in caplog.text
+    auto_scheduler.distill_record_file(log, best)
+    tvm.lower(*task.apply_best(best))
+    with auto_scheduler.ApplyHistoryBest(log) as history:
+        assert history.query("llvm", task.workload_key) is not None

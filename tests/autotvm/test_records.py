@@ -132,3 +132,28 @@ def test_the_progress_is_told_in_medians(capsys):
     failed = autotvm.MeasureResult((ValueError("no"),), 4, 1.0, 0.0)
     show(tuner, [None, None], [result, failed])
     assert "Current/Best:    1.00/   1.00 GFLOPS | Progress: (2/2)" in capsys.readouterr().err
+
+
+def test_a_line_that_was_cut_costs_itself_only(tmp_path, caplog):
+    """A writer that is killed, or a disk that is full, ends in the middle of a line."""
+    log, best = tmp_path / "log", tmp_path / "best"
+    task = autotvm.task.create("test/records", (8,), "llvm")
+    write = autotvm.callback.log_to_file(log)
+
+    def add(index, seconds):
+        inp = autotvm.MeasureInput(task.target, task, task.config_space.get(index))
+        write(None, [inp], [autotvm.MeasureResult((seconds,), 0, 1.0, 2.0)])
+
+    add(1, 0.5)
+    whole = log.read_text()
+    log.write_text(whole + whole[:70])
+    add(2, 0.25)
+    found = [i.config.index for i, _ in autotvm.record.load_from_file(log)]
+    assert found == [1, 2]
+    assert f"{log}, line 2 ends too early and is left out" in caplog.text
+    autotvm.record.pick_best(log, best)
+    with autotvm.apply_history_best(best) as history:
+        assert history.query("llvm", task.workload).index == 2
+    log.write_text(whole + "no JSON\n")
+    with pytest.raises(TuningError, match=r"line 2: this is no trial"):
+        list(autotvm.record.load_from_file(log))

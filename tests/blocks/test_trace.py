@@ -52,6 +52,7 @@ def by_python(sch):
 def by_json(sch):
     other = tir.Schedule(product(), seed=99)
     Trace.apply_json_to_schedule(json.loads(json.dumps(sch.trace.as_json())), other)
+    assert str(Trace.from_json(sch.trace.as_json())) == str(sch.trace)  # loops are l, blocks b
     return other
 
 

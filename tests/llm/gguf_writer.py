@@ -43,7 +43,10 @@ def write(path, metadata, tensors):
     data = b""
     for name, tensor in tensors.items():
         data += b"\0" * (-len(data) % 32)
-        if isinstance(tensor, tuple):
+        if isinstance(tensor, tuple) and isinstance(tensor[0], int):  # a format by its number
+            kind, raw, (size, each) = tensor
+            shape = (*raw.shape[:-1], raw.shape[-1] // each * size)
+        elif isinstance(tensor, tuple):
             form, raw = FORMATS[tensor[0]], tensor[1]
             kind = numbers[tensor[0]]
             shape = (*raw.shape[:-1], raw.shape[-1] // form.bytes * form.size)

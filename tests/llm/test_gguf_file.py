@@ -1,5 +1,6 @@
 """GGUF files: written byte by byte here, read, held against the package gguf, and damaged."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,10 @@ from decoder import logits, random_weights
 from gguf_writer import llama_metadata, llama_tensors, write
 from tests.llm.test_network import loaded
 
-from slipway.errors import ModelError, SlipwayError
+from slipway.errors import MissingPackageError, ModelError, SlipwayError
 from slipway.llm.gguf_file import BLOCKS, UNREAD, GGUFFile
 from slipway.llm.gguf_model import model_of, weights_of
+from slipway.llm.gguf_rare import RARE
 from slipway.llm.model import Source
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_gguf
 from slipway.llm.transformers_config import from_transformers
@@ -74,8 +76,60 @@ def test_the_package_gguf_has_the_same_formats():
     others = {
         n.value: n.name for n in gguf.GGMLQuantizationType if n.name.startswith(("Q", "IQ", "TQ"))
     }
-    refused = {number: name for number, name in others.items() if number not in BLOCKS}
-    assert {number: UNREAD.get(number) for number in refused} == refused
+    rest = {number: name for number, name in others.items() if number not in BLOCKS}
+    known = {**UNREAD, **{number: form.name for number, form in RARE.items()}}
+    assert {number: known.get(number) for number in rest} == rest
+    for number, form in RARE.items():
+        sizes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(number)]
+        assert sizes == (form.size, form.bytes) or form.name.startswith("Q8")
+
+
+def _rare_rows(rng, form, rows):
+    """Random bytes with scales that are small numbers."""
+    made = rng.integers(0, 256, (rows, 2, form.bytes)).astype(np.uint8)
+    scale = rng.uniform(0.01, 0.1, (rows, 2, 1))
+    if form.name == "Q8_K":
+        made[..., :4] = scale.astype("<f4").view(np.uint8)
+    elif form.name == "IQ1_M":  # a scale in the high bits of four words at the end
+        words = scale.astype("<f2").view("<u2")
+        parts = made[..., 48:].view("<u2")
+        parts[:] = parts & 0x0FFF | np.stack([(words[..., 0] >> 4 * i & 15) << 12
+                                              for i in range(4)], -1)  # fmt: skip
+    else:
+        made[..., :2] = scale.astype("<f2").view(np.uint8)
+    return made.reshape(rows, -1)
+
+
+@pytest.mark.parametrize("number", RARE)
+def test_rare_formats_become_eight_bits(number, tmp_path):
+    """As the package gguf decodes them, to half a step of q8_0; Q8_1 and Q8_K it only writes."""
+    gguf = pytest.importorskip("gguf")
+    form = RARE[number]
+    rows = _rare_rows(np.random.default_rng(7), form, 5)
+    if form.name.startswith("Q8"):
+        blocks = rows.reshape(5, 2, -1)
+        scale = blocks[..., :2].copy().view("<f2") if number == 9 else blocks[..., :4].copy().view(
+            "<f4"
+        )  # fmt: skip
+        want = blocks[..., 4 : 4 + form.size].view(np.int8) * scale.astype(np.float32)
+        want = want.reshape(5, -1)
+    else:
+        want = gguf.quants.dequantize(rows, gguf.GGMLQuantizationType(number))
+    path = tmp_path / "x.gguf"
+    write(path, {}, {"w": (number, rows, (form.size, form.bytes))})
+    found = GGUFFile(path).read("w")
+    assert found.shape == want.shape
+    largest = np.abs(want).reshape(5, -1, 32).max(-1).repeat(32, -1)
+    error = np.abs(decode(found.format, found.data) - want)
+    assert (error <= largest / 254 * 1.2 + 1e-7).all()
+
+
+def test_tables_that_are_not_installed_are_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    path = tmp_path / "x.gguf"
+    write(path, {}, {"w": (16, np.zeros((2, 66), np.uint8), (256, 66))})
+    with pytest.raises(MissingPackageError, match=r"'w' is of the type IQ2_XXS.*pip install gguf"):
+        GGUFFile(path).read("w")
 
 
 def test_a_model_of_blocks_is_near_its_exact_numbers(llama):

@@ -135,6 +135,11 @@ def test_a_stream_counts_its_tokens_where_asked(app, usage):
         ({"logit_bias": {"a": 1}}, 400, "'logit_bias' must be"),
         ({"logit_bias": {"3": 101}}, 400, "bias of token 3 is 101"),
         ({"tools": [{"type": "function"}]}, 400, "that is not served"),
+        ({"tool_choice": "required"}, 400, "'tool_choice' is 'required': that is not served"),
+        ({"modalities": ["text", "audio"]}, 400, "'modalities' is ['text', 'audio']"),
+        ({"audio": {"voice": "x"}}, 400, "'audio' is"),
+        ({"stream_options": {}}, 400, "'stream_options' needs 'stream'"),
+        ({"stream": True, "stream_options": {"include_usage": 1}}, 400, "'stream_options' is"),
         ({"prompt": ""}, 400, "the prompt is empty"), ({"stream": "no"}, 400, "'stream' is 'no'"),
         ({"prompt": [1, LETTERS]}, 400, "token 128 is not in the vocabulary of 128"),
         ({"prompt": [True]}, 400, "'prompt' must be one text"),
@@ -150,6 +155,8 @@ def test_what_is_refused(app, model, change, status, words):
     assert found == status
     assert words in error["message"]
     assert error["code"] == ("model_not_found" if status == 404 else None)
+    assert error["param"] == (words.split("'")[1] if words.startswith("'") and status == 400
+                              else error["param"])  # fmt: skip
     assert not model.made
 
 
@@ -189,6 +196,30 @@ def test_places_that_are_not_there_say_so_in_json(app):
         status, text = ask(app, path, method=method)
         assert status == wanted
         assert json.loads(text)["error"]["message"]
+    assert (
+        "/v1/chat/completions" in json.loads(ask(app, "/v1/embeddings", {})[1])["error"]["message"]
+    )
+
+
+def test_health(app):
+    found = json.loads(ask(app, "/health")[1])
+    assert found == {"status": "ok", "model": "echo", "busy": False}
+
+
+@pytest.mark.parametrize(("origins", "wanted"), [((), None), (["*"], "*"), (["http://a"], None)])
+def test_pages_of_origins_that_are_allowed(model, origins, wanted):
+    from starlette.testclient import TestClient
+
+    client = TestClient(application(model, origins))
+    how = {"Origin": "http://b", "Access-Control-Request-Method": "POST",
+           "Access-Control-Request-Headers": "authorization, content-type"}  # fmt: skip
+    asked = client.options("/v1/chat/completions", headers=how)
+    made = client.post("/v1/completions", json={"prompt": "a", "max_tokens": 2},
+                       headers={"Origin": "http://b"})  # fmt: skip
+    assert made.status_code == 200
+    for answer in (asked, made):
+        assert answer.headers.get("access-control-allow-origin") == wanted
+    assert (asked.status_code == 200) == (wanted is not None)
 
 
 def test_each_prompt_has_its_answers(app, model):

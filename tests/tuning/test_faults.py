@@ -1,6 +1,7 @@
 """What a night of tuning meets: devices hang or talk nonsense, the tuner is killed, disks fill."""
 
 import contextlib
+import errno
 import signal
 import socket
 import sqlite3
@@ -17,6 +18,7 @@ from slipway import relay
 from slipway.errors import RPCConnectionError, RPCError, TuningError
 from slipway.rpc import client
 from slipway.script import tir as T
+from slipway.toolchain import link
 from slipway.tuning import store
 from slipway.tuning.build import KernelJob, LoopsJob
 from slipway.tuning.database import Database
@@ -135,6 +137,24 @@ def test_a_full_disk_ends_the_search_with_what_is_kept(tmp_path):
     assert "ended a trial cannot be written to" in lines[-1]
     assert "t.sqlite" in lines[-1]
     expect_kept(tmp_path / "t.sqlite", int(lines[-2]) + 1)
+
+
+def test_a_disk_that_fills_while_candidates_are_compiled_ends_the_search(tmp_path, monkeypatch):
+    """It is no candidate's fault, and each further one would meet it too."""
+    task, database = dense_task(), Database(tmp_path / "t.sqlite")
+    with kernel_bench(task, LocalRunner(), tmp_path, rounds=1) as bench:
+        search = TaskSearch(task, database, bench)
+        search.step(2)
+        known = len(database.trials(task, "local"))
+
+        def write(path, pieces):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+        monkeypatch.setattr(link, "_write_object", write)
+        with pytest.raises(TuningError, match=r"cannot be compiled: .*0\.o: No space left.*TMPDIR"):
+            search.step(2)
+    assert known >= 2
+    assert len(database.trials(task, "local")) == known
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
@@ -351,6 +371,30 @@ def test_garbage_from_a_device_is_no_result_and_no_end(
     assert {t.kind for t in trials} <= {"", "run"}
     assert [t for t in trials if not t.kind], [t.error for t in trials]
     assert all(0 < s < 60 for t in trials for s in t.seconds)
+
+
+@pytest.mark.parametrize("after", [300, 900, 1500])
+def test_an_answer_that_comes_too_late_is_none_of_the_next_call(device, tmp_path, after):
+    """The device was given up by then: its batch is measured on another connection."""
+    task, database = dense_task(), Database(tmp_path / "t.sqlite")
+    waits = iter([3.0])
+
+    def late(data):
+        time.sleep(next(waits, 0.0))
+        return data
+
+    with changed_on_the_way(device.port, after, late) as port:
+        runner = DeviceRunner("127.0.0.1", port, timeout_s=1.0, connect_s=10.0)
+        with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
+            search = TaskSearch(task, database, bench)
+            for _ in range(3):
+                with contextlib.suppress(TuningError):
+                    search.step(2)
+    assert next(waits, None) is None, "no answer was late"
+    trials = database.trials(task, runner.device)
+    assert {t.kind for t in trials} <= {"", "run"}
+    assert len([t for t in trials if not t.kind]) >= 4
+    assert all(0 < s < 1 for t in trials for s in t.seconds)
 
 
 @pytest.fixture(scope="module")

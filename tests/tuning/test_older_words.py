@@ -1,5 +1,7 @@
 """What TVM 0.9 and 0.10 say otherwise than later ones, in the words of meta_schedule."""
 
+import importlib
+
 import pytest
 
 import slipway as tvm
@@ -162,6 +164,30 @@ def test_parts_by_their_names(tmp_path, monkeypatch):
     assert isinstance(found, ms.database.MemoryDatabase)
     assert len(found) >= 1
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "autotvm.tuner.callback.log_to_file", "autotvm.tuner.droplet_turner.DropletTuner",
+        "autotvm.task.space.VirtualAxis", "autotvm.task.dispatcher.DispatchContext",
+        "meta_schedule.cost_model.xgb_model.XGBModel",
+        "meta_schedule.database.ordered_union_database.OrderedUnionDatabase",
+        "meta_schedule.feature_extractor.per_store_feature.PerStoreFeature",
+        "meta_schedule.measure_callback.add_to_database.AddToDatabase",
+        "meta_schedule.mutator.mutate_parallel.MutateParallel",
+        "meta_schedule.postproc.rewrite_layout.RewriteLayout",
+        "meta_schedule.schedule_rule.schedule_rule.PyScheduleRule",
+        "meta_schedule.search_strategy.replay_trace.ReplayTrace",
+        "meta_schedule.space_generator.post_order_apply.PostOrderApply",
+        "meta_schedule.task_scheduler.round_robin.RoundRobin",
+    ],
+)  # fmt: skip
+def test_modules_as_classic_tvm_divides_them(path):
+    module, _, name = f"slipway.{path}".rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    package = importlib.import_module(module.rpartition(".")[0])
+    assert found is getattr(package, name)
 
 
 def test_loggers_of_a_working_folder(tmp_path):

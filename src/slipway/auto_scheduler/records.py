@@ -142,11 +142,19 @@ def load_records(filename: str | Path) -> Iterator[Trial]:
 
 
 def lines_of(filename: str | Path) -> list[str]:
-    """Return the lines of a log.  Raises TuningError for a file that cannot be read."""
+    """Return the lines of a log, empty ones for those that were cut.
+
+    Raises TuningError for a file that cannot be read.
+    """
     try:
-        return Path(filename).read_text(encoding="utf-8").splitlines()
+        lines = Path(filename).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TuningError(f"the log {filename} cannot be read: {reason_of(error)}") from error
+    for number, line in enumerate(lines, 1):
+        if record.is_cut(line):
+            record.tell_cut(filename, number)
+            lines[number - 1] = ""
+    return lines
 
 
 def is_of_kernel(line: str) -> bool:
@@ -159,11 +167,7 @@ def save_records(
 ) -> None:
     """Add trials to a log."""
     text = "".join(dump_record_to_string(i, r) + "\n" for i, r in zip(inputs, results, strict=True))
-    try:
-        with Path(filename).open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise TuningError(f"a trial cannot be written to {filename}: {reason_of(error)}") from error
+    record.append(filename, text)
 
 
 def load_best_record(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from slipway.autotvm.measure import MeasureInput, MeasureResult
-from slipway.autotvm.record import encode
-from slipway.errors import ArgumentValueError, TuningError, reason_of
+from slipway.autotvm.record import append, encode
+from slipway.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from slipway.autotvm.tuner import Tuner
@@ -28,13 +28,7 @@ def log_to_file(file_out: str | Path | TextIO, protocol: str = "json") -> Callba
         if not isinstance(file_out, str | Path):
             file_out.write(text)
             return
-        try:
-            with Path(file_out).open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise TuningError(
-                f"a trial cannot be written to {file_out}: {reason_of(error)}"
-            ) from error
+        append(file_out, text)
 
     return log
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from slipway.target import Target
 from slipway.toolchain.link import write_file
 from slipway.tuning.space import Candidate, candidate_of
 from slipway.version import VERSION
+
+_log = logging.getLogger("slipway.autotvm")
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,12 @@ class LoggedTask:
         return (self.name, *(hashable(arg) for arg in self.args))
 
 
-def hashable(value: Any) -> Any:
+def hashable(value: object) -> Any:
     """Return lists, at any depth, as tuples, which can be the key of a dictionary."""
     return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
-def key_of_template(name: str, args: Any, target: Target) -> str:
+def key_of_template(name: str, args: object, target: Target) -> str:
     """Return what the trials of a template with arguments are found by."""
     return _hash(json.dumps([name, args, str(target)]))
 
@@ -139,13 +142,18 @@ def load_from_file(filename: str | Path) -> Iterator[tuple[MeasureInput, Measure
     return trials_of(_lines(filename), str(filename))
 
 
-def trials_of(lines: Iterable[str], filename: str) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """Yield the trials of lines; `filename` is where they are from in errors."""
-    for number, line in enumerate(lines, 1):
+def trials_of(
+    lines: Iterable[str], filename: str, first: int = 1
+) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+    """Yield the trials of lines; `filename` is where they are from in errors, from `first` on."""
+    for number, line in enumerate(lines, first):
         if line.strip() and not line.startswith("#"):
             try:
                 trial = decode(line)
             except TuningError as error:
+                if is_cut(line):
+                    tell_cut(filename, number)
+                    continue
                 raise TuningError(f"{filename}, line {number}: {error}") from None
             yield trial
 
@@ -165,13 +173,44 @@ def best_of(
     return found
 
 
+def is_cut(line: str) -> bool:
+    """Return whether a line of JSON ends too early: its writer was killed, or its disk was full."""
+    if not line.startswith("{"):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def tell_cut(filename: str | Path, number: int) -> None:
+    """Say that a line is left out."""
+    _log.warning(
+        "%s, line %d ends too early and is left out: its writer was ended, or its disk was full",
+        filename, number,
+    )  # fmt: skip
+
+
+def append(file: str | Path, text: str) -> None:
+    """Add lines to a log, after the end of one that was cut.  Raises TuningError."""
+    try:
+        with Path(file).open("ab+") as log:
+            if log.tell():
+                log.seek(-1, 2)
+                text = text if log.read(1) == b"\n" else f"\n{text}"
+            log.write(text.encode())
+    except OSError as error:
+        raise TuningError(f"a trial cannot be written to {file}: {reason_of(error)}") from error
+
+
 def pick_best(in_file: str | Path, out_file: str | Path) -> None:
     """Write the best line of each task of a log to another file, whole or not at all."""
+    lines = _lines(in_file)
     known: dict[int, str] = {}
     trials = []
-    for line in _lines(in_file):
-        if line.strip() and not line.startswith("#"):
-            trial = decode(line)
+    for number, line in enumerate(lines, 1):
+        for trial in trials_of([line], str(in_file), number):
             known[id(trial[0])] = line
             trials.append(trial)
     chosen = [known[id(inp)] for inp, _ in best_of(trials).values()]

@@ -307,7 +307,7 @@ class FallbackConfigEntity(ConfigSpace):
 
         Raises TuningError for a knob that is not split so, and where no split is that short.
         """
-        entity, splits = self[name], self.space_map.get(name, [])
+        entity, splits = self[name], self.space_map.get(name, ())
         if not isinstance(entity, SplitEntity) or len(entity.size) != len(constraints):
             raise TuningError(
                 f"fallback_split({name!r}, {list(constraints)}): the knob is {entity}, no split "

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from slipway.autotvm import callback as callback
+from slipway.autotvm.callback import log_to_file as log_to_file
+from slipway.autotvm.callback import progress_bar as progress_bar
 from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption, MeasureResult
 from slipway.errors import ArgumentTypeError, SlipwayError, TuningError, did_you_mean
 from slipway.target import Target
@@ -148,9 +150,9 @@ class _DropletSearch(TaskSearch[Task]):
         space, default = self.task.space, self.task.space.default
         assert default is not None
         best = min(self.scores, key=self.scores.__getitem__, default=default)
-        near = list(space.neighbours(best))
-        far = [c for one in near for c in space.neighbours(one)]
-        found = [c for c in dict.fromkeys([default, *near]) if c not in self.scores]
+        adjacent = list(space.neighbours(best))
+        far = [c for one in adjacent for c in space.neighbours(one)]
+        found = [c for c in dict.fromkeys([default, *adjacent]) if c not in self.scores]
         if not found:
             found = [c for c in dict.fromkeys(far) if c not in self.scores]
         return found[:size]

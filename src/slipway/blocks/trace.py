@@ -233,6 +233,7 @@ class Trace:
         for inst in self.insts:
             for out in inst.outputs:
                 letter = {"BlockRV": "b", "LoopRV": "l"}.get(type(out).__name__, "v")
+                letter = out.letter if isinstance(out, _Output) else letter
                 names[id(out)] = f"{letter}{len(names)}"
         return names
 
@@ -298,7 +299,7 @@ class Trace:
         trace = Trace()
         for number, (kind, inputs, attrs, outputs) in enumerate(read):
             taken = [_restored(value, values) for value in inputs]
-            values.update((name, _Output()) for name in outputs)
+            values.update((name, _Output(name)) for name in outputs)
             made = Instruction(
                 InstructionKind.get(kind), taken, attrs, [values[name] for name in outputs]
             )
@@ -307,7 +308,10 @@ class Trace:
 
 
 class _Output:
-    """Stands for what a step of a stored trace returns."""
+    """Stands for what a step of a stored trace returns; `letter` says whether a block or a loop."""
+
+    def __init__(self, name: str) -> None:
+        self.letter = name[:1] if name[:1] in ("b", "l") else "v"
 
 
 def _is_list(inst: Instruction) -> bool:

@@ -23,12 +23,42 @@ FOLDED: dict[str, str] = {
     "autotvm.graph_tuner": "dynamic_programming_tuner pbqp_tuner",
     "autotvm.measure": "measure measure_methods",
     "autotvm.task": "relay_integration space task",
-    "autotvm.tuner": "droplet_turner ga_tuner index_based_tuner tuner xgboost_tuner",
+    "autotvm.tuner": "callback droplet_turner ga_tuner index_based_tuner tuner xgboost_tuner",
     "contrib.torch": "as_torch module optimize_torch pytorch_tvm",
     "ir": "attrs base op tensor_type type",
     "meta_schedule.builder": "builder local_builder",
-    "meta_schedule.database": "database json_database memory_database",
-    "meta_schedule.runner": "config local_runner rpc_runner",
+    "meta_schedule.cost_model": "cost_model random_model xgb_model",
+    "meta_schedule.database": (
+        "database json_database memory_database ordered_union_database schedule_fn_database "
+        "union_database"
+    ),
+    "meta_schedule.feature_extractor": (
+        "feature_extractor per_store_feature random_feature_extractor"
+    ),
+    "meta_schedule.measure_callback": (
+        "add_to_database measure_callback remove_build_artifact update_cost_model"
+    ),
+    "meta_schedule.mutator": (
+        "mutate_compute_location mutate_parallel mutate_thread_binding mutate_tile_size "
+        "mutate_unroll mutator"
+    ),
+    "meta_schedule.postproc": (
+        "disallow_dynamic_loop postproc rewrite_cooperative_fetch rewrite_layout "
+        "rewrite_parallel_vectorize_unroll rewrite_reduction_block rewrite_tensorize "
+        "rewrite_unbound_block verify_gpu_code"
+    ),
+    "meta_schedule.runner": "local_runner rpc_runner runner",
+    "meta_schedule.schedule_rule": (
+        "add_rfactor auto_bind auto_inline cross_thread_reduction multi_level_tiling "
+        "parallel_vectorize_unroll random_compute_location schedule_rule"
+    ),
+    "meta_schedule.search_strategy": (
+        "evolutionary_search replay_func replay_trace search_strategy"
+    ),
+    "meta_schedule.space_generator": (
+        "post_order_apply schedule_fn space_generator space_generator_union"
+    ),
+    "meta_schedule.task_scheduler": "gradient_based round_robin task_scheduler",
     "micro": "build",
     "relay": "base loops param_dict",
     "relay.analysis": "analysis count_layers",
@@ -107,7 +137,11 @@ COMPLETED: dict[str, str] = {
     "driver": "build_module tvmc",
     "exec": "rpc_proxy",
     "ir": "memory_pools",
-    "meta_schedule": "builder database relay_integration runner tune utils",
+    "meta_schedule": (
+        "builder cost_model database feature_extractor measure_callback mutator postproc "
+        "relay_integration runner schedule_rule search_strategy space_generator task_scheduler "
+        "tune utils"
+    ),
     "micro": "model_library_format project session testing",
     "relay": (
         "annotation backend data_dep_optimization dataflow_pattern image nn quantize "

@@ -23,7 +23,8 @@ MOST_LIKELY = 20  # tokens whose probabilities are told beside that of the one t
 # What a request may ask for and this server does not do: what it says where it asks for nothing.
 UNSERVED: dict[str, tuple[Any, ...]] = {
     "echo": (False,), "suffix": ("",), "tools": ([],), "functions": ([],),
-    "response_format": ({"type": "text"},),
+    "response_format": ({"type": "text"},), "tool_choice": ("none", "auto"), "audio": (),
+    "modalities": (["text"],), "web_search_options": (),
 }  # fmt: skip
 
 
@@ -75,8 +76,7 @@ class AnswerRequest:
         self.streams = body.get("stream")
         if self.streams not in (None, False, True):
             raise ArgumentValueError(f"'stream' is {self.streams!r}: it must be true or false")
-        options = body.get("stream_options")
-        self.counts = isinstance(options, dict) and bool(options.get("include_usage"))
+        self.counts = _counts_stream(body)
         count = 1 if body.get("n") is None else _whole("n", body["n"], 1, MOST_ANSWERS)
         if body.get("best_of") not in (None, count):
             raise ArgumentValueError("'best_of' must be 'n': all that is made is answered")
@@ -195,6 +195,22 @@ def _sampling(body: dict[str, Any], vocabulary: int) -> Sampling:
         _real("frequency_penalty", body.get("frequency_penalty"), 0.0),
         bias,
     )
+
+
+def _counts_stream(body: dict[str, Any]) -> bool:
+    """Return whether a stream ends with the counts of tokens."""
+    options = body.get("stream_options")
+    if options is None:
+        return False
+    usage = options.get("include_usage", False) if isinstance(options, dict) else 0
+    if usage is not None and not isinstance(usage, bool):
+        raise ArgumentValueError(
+            f"'stream_options' is {options!r}: it must be an object, whose include_usage is true "
+            "or false"
+        )
+    if not body.get("stream"):
+        raise ArgumentValueError("'stream_options' needs 'stream' to be true")
+    return bool(usage)
 
 
 def _likely(body: dict[str, Any], is_chat: bool) -> int | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, reason_of
+from slipway.llm.gguf_rare import RARE, in_eight_bits
 from slipway.llm.weights import Array, Matrix
 from slipway.relay.ops.packed.block_formats import FORMATS
 
@@ -41,8 +42,7 @@ BLOCKS = {
     13: "q5_k", 14: "q6_k", 20: "iq4_nl", 23: "iq4_xs", 34: "tq1_0", 35: "tq2_0", 39: "mxfp4",
     40: "nvfp4",
 }  # fmt: skip
-UNREAD = {9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S",
-          21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M", 41: "Q1_0"}  # fmt: skip
+UNREAD = {41: "Q1_0"}
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,9 @@ class GGUFFile:
         raw = self._bytes[info.offset : info.offset + info.size]
         if info.kind in BLOCKS:
             return Matrix(raw.reshape(math.prod(info.shape[:-1]), -1), BLOCKS[info.kind])
+        if info.kind in RARE:
+            rows = raw.reshape(math.prod(info.shape[:-1]), -1)
+            return Matrix(in_eight_bits(info.kind, rows, f"{self.path}: {name!r}"), "q8_0")
         values = raw.view(_PLAIN[info.kind])
         if info.kind == 30:
             values = (values.astype(np.uint32) << 16).view(np.float32)
@@ -159,12 +162,13 @@ class GGUFFile:
         count = math.prod(shape)
         if kind in _PLAIN:
             return TensorInfo(name, shape, kind, offset, count * np.dtype(_PLAIN[kind]).itemsize)
-        if kind not in BLOCKS:
+        if kind not in BLOCKS and kind not in RARE:
+            names = [n.upper() for n in BLOCKS.values()] + [form.name for form in RARE.values()]
             raise ModelError(
                 f"{self.path}: the tensor {name!r} is of the type {UNREAD.get(kind, kind)}; known "
-                "are F32, F16, BF16, " + ", ".join(n.upper() for n in BLOCKS.values())
+                "are F32, F16, BF16, " + ", ".join(names)
             )
-        form = FORMATS[BLOCKS[kind]]
+        form = FORMATS[BLOCKS[kind]] if kind in BLOCKS else RARE[kind]
         if shape[-1] % form.size:
             raise ModelError(f"{self.path}: rows of {name!r} are no whole blocks: {shape}")
         return TensorInfo(name, shape, kind, offset, count // form.size * form.bytes)

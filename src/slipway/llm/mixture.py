@@ -92,8 +92,8 @@ class MixtureLayers(ABC):
             self._matrices(prefix, name, experts.count, size, hidden)
             for name in ("gate_proj", "up_proj")
         )
-        parts = [self._experts_product(rows, one, experts.count, chosen) for one in (gate, up)]
-        return self.activated(prefix, parts[0]) * parts[1]
+        inner = [self._experts_product(rows, one, experts.count, chosen) for one in (gate, up)]
+        return self.activated(prefix, inner[0]) * inner[1]
 
     def _experts_product(self, rows: Expr, matrix: Matrix, count: int, chosen: Expr) -> Any:
         data = matrix.data.reshape(count, -1, matrix.data.shape[1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -23,15 +24,21 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+SERVED = "/v1/models, /v1/completions, /v1/chat/completions and /health"
 MOST_BODY = 1 << 22  # bytes of a request
 LOOK_AFTER_S = 0.5  # at whether the client still waits
 
 
-def application(model: LanguageModel) -> Starlette:
-    """Return the ASGI application that serves `model`."""
+def application(model: LanguageModel, origins: Sequence[str] = ()) -> Starlette:
+    """Return the ASGI application that serves `model`.
+
+    Pages of the `origins` may ask it from a browser: ``"*"`` stands for all.
+    """
     try:
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
+        from starlette.middleware import Middleware
+        from starlette.middleware.cors import CORSMiddleware
         from starlette.routing import Route
     except ImportError:
         raise MissingPackageError(
@@ -42,10 +49,15 @@ def application(model: LanguageModel) -> Starlette:
 
     async def no_such_thing(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _refused(f"{request.method} {request.url.path}: {error.detail}", error.status_code)
+        problem = f"{request.method} {request.url.path}: {error.detail}. Served are {SERVED}"
+        return _refused(problem, error.status_code)
 
+    allowed = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"],
+                         allow_headers=["*"])  # fmt: skip
     return Starlette(
+        middleware=[allowed] if origins else [],
         routes=[
+            Route("/health", service.health),
             Route("/v1/models", service.models),
             Route("/v1/models/{name:path}", service.one_model),
             Route("/v1/completions", service.complete, methods=["POST"]),
@@ -58,7 +70,9 @@ def application(model: LanguageModel) -> Starlette:
 def _refused(problem: str, status: int = 400, code: str | None = None) -> Response:
     from starlette.responses import JSONResponse
 
-    error = {"message": problem, "type": "invalid_request_error", "param": None, "code": code}
+    named = re.match(r"'(\w+)'", problem)  # what it is about
+    param = named[1] if named else None
+    error = {"message": problem, "type": "invalid_request_error", "param": param, "code": code}
     return JSONResponse({"error": error}, status)
 
 
@@ -71,6 +85,12 @@ class _Service:
         self.entry = {
             "id": self.name, "object": "model", "created": int(time.time()), "owned_by": "slipway",
         }  # fmt: skip
+
+    async def health(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        del request
+        return JSONResponse({"status": "ok", "model": self.name, "busy": self.busy.locked()})
 
     async def models(self, request: Request) -> Response:
         from starlette.responses import JSONResponse

@@ -189,7 +189,8 @@ def tune_relay(
         builders = LocalBuilder(num_tuning_cores)
     return _searched(
         mod, target, config, params, work_dir,
-        made_runner(runner) if isinstance(runner, str) else runner, builders, database, seed,
+        made_runner(runner) if isinstance(runner, str) else runner,  # type: ignore[arg-type]
+        builders, database, seed,
         _context(opt_level, None, disabled_pass, instruments),
         SearchParts(
             cost_model=cost_model, measure_callbacks=measure_callbacks,

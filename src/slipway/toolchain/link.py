@@ -206,17 +206,25 @@ def _as_files(objects: Sequence[LinkInput], folder: Path) -> list[Path]:
     for index, item in enumerate(objects):
         if isinstance(item, bytes | bytearray | memoryview):
             path = folder / f"{index}.o"
-            path.write_bytes(item)
+            _write_object(path, (item,))
         elif isinstance(item, list | tuple):
             path = folder / f"{index}.o"
-            with path.open("wb") as file:
-                file.writelines(item)
+            _write_object(path, item)
         else:
             path = Path(item)  # type: ignore[arg-type]
             if not path.is_file():
                 raise ToolchainError(f"the object to link, {path}, does not exist.")
         files.append(path)
     return files
+
+
+def _write_object(path: Path, pieces: Iterable[Any]) -> None:
+    try:
+        with path.open("wb") as file:
+            file.writelines(pieces)
+    except OSError as error:  # of a full disk, which says no name by itself
+        error.filename = error.filename or str(path)
+        raise
 
 
 def _check_machine(files: Sequence[Path], triple: str) -> None:

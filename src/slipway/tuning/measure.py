@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slipway.errors import RPCError, SlipwayError, TuningError
+from slipway.errors import RPCError, SlipwayError, TuningError, reason_of
 from slipway.inspect.bisect import kernel_reference
 from slipway.inspect.difference import difference
 from slipway.ir.function import IRModule
@@ -228,7 +228,14 @@ class Bench:
         return default
 
     def _built(self, candidates: Sequence[Candidate], together: bool) -> BuiltBatch:
-        return self.builder.build(self.subject, candidates, self._path(), together)
+        try:
+            return self.builder.build(self.subject, candidates, self._path(), together)
+        except OSError as error:  # no candidate's fault: the next one would meet it too
+            where = error.filename or self.folder
+            raise TuningError(
+                f"candidates cannot be compiled: {where}: {reason_of(error)}. Temporary files lie "
+                "in the folder that TMPDIR names"
+            ) from error
 
     def _path(self) -> Path:
         self._number += 1

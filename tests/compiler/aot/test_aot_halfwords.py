@@ -169,3 +169,18 @@ def test_results_lie_over_the_pixels_that_have_been_read(target, tmp_path):
     for one, output in zip(inputs, expected(model, inputs), strict=True):
         _, outputs = run(library, lib, {"data": one})
         np.testing.assert_array_equal(outputs[0], output)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(
+    ("case", "is_free"),
+    [
+        (("dense", (1, 32), 8, None), True),
+        (("conv", (1, 4, 4, 16), 8, (1, 1)), True),
+        (("dense", (1, 33), 8, None), False),
+        (("conv", (1, 4, 4, 16), 8, (2, 2)), False),
+    ],
+)
+def test_windows_that_are_read_where_they_lie_take_no_memory(case, is_free, target):
+    (kernel,) = build(halfword_layer(*case), target).library.values()
+    assert (kernel.workspace_bytes == 0) == is_free

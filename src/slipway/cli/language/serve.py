@@ -19,6 +19,10 @@ def serve(
     model: Model,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8000,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Pages of this origin may ask from a browser; * stands for all."),
+    ] = None,
     context: Context = None,
     quantise: Quantise = "",
     caches: Caches = "",
@@ -50,7 +54,8 @@ def serve(
         connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
         if threads is not None:
             connection.use_threads(threads)
-        served = application(load(model, context, quantise, target, connection, caches=caches))
+        loaded = load(model, context, quantise, target, connection, caches=caches)
+        served = application(loaded, allow_origin or ())
         listening.listen()  # who comes earlier is refused, and need not wait
         console.err.print(
             f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"

@@ -129,7 +129,8 @@ def _part_of(layer: Layer, parts: LayerParts) -> tuple[Function, Layer]:
     data, weight = (type_of(a) for a in layer.sums.args)
     x = Var("x", TensorType((1, *data.shape[1:3], parts.inputs), data.dtype))
     w = Var("w", TensorType((*weight.shape[:-1], parts.outputs), weight.dtype))
-    params, operands = [x, w], {}
+    params: list[Var] = [x, w]
+    operands: dict[str, Any] = {}
     for role in _SCALES:
         if isinstance(getattr(layer, role), int):
             operands[role] = len(params)

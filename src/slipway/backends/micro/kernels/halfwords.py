@@ -16,7 +16,12 @@ from slipway.backends.in_place import Overlap, window_lead_bytes
 from slipway.backends.micro.kernels.constants import LayerConstants, packed_channels, packed_rows
 from slipway.backends.micro.kernels.dsp import EVEN_ODD
 from slipway.backends.micro.kernels.layer import Layer, geometry, scale_step, type_of
-from slipway.backends.micro.kernels.library import POINTER_BYTES, LibraryKernel, description
+from slipway.backends.micro.kernels.library import (
+    POINTER_BYTES,
+    LibraryKernel,
+    description,
+    is_direct,
+)
 from slipway.relay.expr import Function
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +50,8 @@ def halfwords_kernel(
         return None
     rule = ONCE if layer.is_once else SHORT if layer.is_widened else TWICE
     unit = 1 if layer.kind == "depthwise" else _UNITS[core]
-    text = _definition(name, function, layer, (max(unit, _STEP), rule))
+    size = _workspace_bytes(layer, unit)
+    text = _definition(name, function, layer, (max(unit, _STEP), rule), has_workspace=size > 0)
     if text is None:
         return None
 
@@ -60,7 +66,7 @@ def halfwords_kernel(
     return LibraryKernel(
         f"halfwords_{core}",
         text,
-        _workspace_bytes(layer, unit),
+        size,
         _overlaps(function, layer),
         layer,
         arrange,
@@ -88,6 +94,8 @@ def _workspace_bytes(layer: Layer, unit: int) -> int:
     if layer.kind == "depthwise":
         return POINTER_BYTES * layer.depth + element * int(data.shape[3])
     step = max(unit, _STEP)
+    if element == 2 and is_direct(layer) and layer.depth % step == 0:
+        return 0
     return (2 if element == 2 else 3) * (-(-layer.depth // step) * step)
 
 
@@ -137,7 +145,9 @@ def _settle(layer: Layer, operands: Sequence[Array | None]) -> LayerConstants | 
     return LayerConstants(weight, added, multiplier, shift)
 
 
-def _definition(name: str, function: Function, layer: Layer, how: tuple[int, int]) -> str | None:
+def _definition(
+    name: str, function: Function, layer: Layer, how: tuple[int, int], *, has_workspace: bool
+) -> str | None:
     """Return the kernel: constant descriptions of the layer, and the call of its function."""
     data, result = type_of(layer.sums.args[0]).dtype, type_of(function.body).dtype
     element = dtypes.bytes_of(data)
@@ -149,7 +159,8 @@ def _definition(name: str, function: Function, layer: Layer, how: tuple[int, int
         ty = "int32" if index == layer.bias else type_of(param).dtype
         arguments.append(f"const {ty}_t *p{index}")
     numbers = f"{element}u, {dtypes.bytes_of(result)}u, {how[0]}u, {how[1]}u"
-    parameters = f"{', '.join(arguments)}, {result}_t *out, uint8_t *workspace"
+    scratch = ", uint8_t *workspace" if has_workspace else ""
+    parameters = f"{', '.join(arguments)}, {result}_t *out{scratch}"
     lines = [
         f"SLW_KERNEL int32_t {name}({parameters}) {{",
         *(f"  {line}" for line in described),
@@ -172,7 +183,7 @@ def _definition(name: str, function: Function, layer: Layer, how: tuple[int, int
     lines += [
         f"  struct slw_scales scales = {{{', '.join(scales)}}};",
         f"  slw_{helper}_halfwords(&layer, &how, p{layer.data}, p{layer.weight}, &scales, out, "
-        "workspace);",
+        f"{'workspace' if has_workspace else 'NULL'});",
         "  return 0;",
         "}",
         "",

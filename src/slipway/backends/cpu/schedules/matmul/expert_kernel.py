@@ -109,7 +109,8 @@ class _BlockExperts(BlockKernel):
         super().prepare()
 
     def stored(self, tile: PrimExpr) -> PrimExpr:
-        return self.expert * self.tiles + tile
+        found: PrimExpr = self.expert * self.tiles + tile
+        return found
 
     def read_at(self, row: PrimExpr) -> tuple[Any, ...]:
         s, j = self.order.of(row)

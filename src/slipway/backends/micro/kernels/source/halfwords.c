@@ -57,8 +57,9 @@ static SLW_SHARED uint8_t *slw_half_store(const struct slw_layer *layer, const s
   return out;
 }
 
-/* weights: for each four channels of the results as slw_half_dot takes them.  workspace: a window of 16-bit elements, padded to a multiple of `unit`, and one of bytes
- * where data is of bytes. */
+/* weights: for each four channels of the results as slw_half_dot takes them.  workspace: a window of
+ * 16-bit elements, padded to a multiple of `unit`, and one of bytes where data is of bytes; none where
+ * every window is read where it lies. */
 static SLW_SHARED void slw_conv_halfwords(const struct slw_layer *layer, const struct slw_halfwords *how,
                                        const void *data, const int8_t *weights,
                                        const struct slw_scales *scales, void *results,
@@ -68,9 +69,14 @@ static SLW_SHARED void slw_conv_halfwords(const struct slw_layer *layer, const s
   const uint32_t size = bytes / how->data_bytes;
   const uint32_t padded = (size + how->unit - 1u) / how->unit * how->unit;
   int16_t *row = (int16_t *)(void *)workspace;
-  int8_t *gathered = (int8_t *)workspace + (how->data_bytes == 2u ? 0u : 2u * padded);
+  int8_t *gathered = (int8_t *)workspace;
   uint8_t *out = (uint8_t *)results;
-  slw_fill((int8_t *)(row + size), 0, 2u * (padded - size));
+  if (how->data_bytes == 1u) {
+    gathered += 2u * padded;
+  }
+  if (padded != size) {
+    slw_fill((int8_t *)(row + size), 0, 2u * (padded - size));
+  }
   for (int32_t y = 0; y < layer->out_height; ++y) {
     for (int32_t x = 0; x < layer->out_width; ++x) {
       const int8_t *from = slw_gather(layer, (const int8_t *)data, y, x, gathered,
