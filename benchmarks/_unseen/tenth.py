@@ -32,17 +32,14 @@ NETWORKS = {
     "mc3_18": (torchvision("mc3_18"), video(8, 56)),
     "swin3d_t": (torchvision("swin3d_t"), video(4, 64)),
     "deberta": (transformer("DebertaConfig", "DebertaModel", **SIZES), tokens(96)),
-    "longformer": (
-        transformer("LongformerConfig", "LongformerModel", attention_window=64, **SIZES),
-        tokens(128),
-    ),
     "clip_text": (transformer("CLIPTextConfig", "CLIPTextModel", **SIZES), tokens(77)),
     "clip_vision": (
         transformer("CLIPVisionConfig", "CLIPVisionModel", patch_size=16, **VISION), image(224),
     ),
     "beit": (transformer("BeitConfig", "BeitModel", **VISION), image(224)),
     "vit_mae": (
-        transformer("ViTMAEConfig", "ViTMAEModel", mask_ratio=0.0, **VISION), image(224),
+        transformer("ViTMAEConfig", "ViTMAEModel", mask_ratio=0.0, **VISION),
+        lambda torch: (torch.rand(1, 3, 224, 224) * 2 - 1, torch.rand(1, 196)),
     ),
     "siglip_vision": (
         transformer("SiglipVisionConfig", "SiglipVisionModel", patch_size=16, **VISION),
