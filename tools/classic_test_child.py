@@ -5,6 +5,7 @@ python tools/classic_test_child.py FILE REPORT.jsonl LIMIT_S DONE.json
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -126,7 +127,7 @@ def stand_in() -> None:
             setattr(found, name, Skipper(f"{module}.{name}"))
 
 
-def old_onnx() -> None:
+def old_onnx(is_of_onnx: bool) -> None:
     """Give onnx the table of dtypes that it had, where it is installed without."""
     if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnx.mapping"):
         return
@@ -145,8 +146,8 @@ def old_onnx() -> None:
         TENSOR_TYPE_TO_NP_TYPE=dict(pairs), NP_TYPE_TO_TENSOR_TYPE={t: n for n, t in pairs}
     )
     sys.modules["onnx.mapping"] = table
-    # A model that names no opset is one of the newest: that of those releases' time.
-    onnx.defs.onnx_opset_version = lambda: 15
+    if is_of_onnx:  # a model that names no opset is one of the newest: that of those releases' time
+        onnx.defs.onnx_opset_version = lambda: 15
     for module in (onnx, helper):
         module.__dict__["mapping"] = table
 
@@ -156,7 +157,11 @@ def old_tensorflow() -> None:
     if importlib.util.find_spec("tensorflow") is None:
         return
     from tensorflow.lite.python import convert
-    from tensorflow.lite.toco.python.toco_from_protos import _pywrap_toco_api
+
+    try:
+        from tensorflow.lite.toco.python.toco_from_protos import _pywrap_toco_api
+    except ImportError:  # it went with TensorFlow 2.20
+        return
 
     def converted(model: bytes, flags: bytes, data: bytes, *_: Any, **__: Any) -> Any:
         return _pywrap_toco_api.TocoConvert(model, flags, data, False)
@@ -248,9 +253,12 @@ def main() -> None:
     """Run the file's tests."""
     file, report, limit, done = sys.argv[1:5]
     sys.meta_path[:0] = [Alias(), Helpers()]
+    if any(name in file for name in ("tensorflow", "tflite", "keras")):
+        with contextlib.suppress(ImportError):  # before NumPy has its old names: it takes no other
+            importlib.import_module("tensorflow")
     shut_network()
     stand_in()
-    old_onnx()
+    old_onnx("onnx" in file)
     if "tflite" in file:
         old_tensorflow()
     with warnings.catch_warnings():

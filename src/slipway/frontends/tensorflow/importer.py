@@ -25,7 +25,13 @@ from slipway.ir.function import IRModule
 OPSET = 17
 LAYOUTS = ("NCHW", "NHWC")
 DECODERS = ("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif")
-UINT8 = 4  # of TensorFlow's data types
+FLOAT, UINT8 = 1, 4  # of TensorFlow's data types
+NO_INPUT = "slipway_no_input"
+# Nodes that stand for others: what a function, a branch or a loop computes.
+CALLS = (
+    "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case", "StatelessCase",
+    "While", "StatelessWhile", "Merge",
+)  # fmt: skip
 
 
 @defects_named("importing the model")
@@ -39,9 +45,11 @@ def from_tensorflow(
     """Import a frozen graph of TensorFlow: a GraphDef, or a `tf.Graph` without variables.
 
     `shape` gives the shapes of inputs by name; it is needed where the graph leaves a dimension
-    open.  `outputs` are names of nodes, as "softmax" or "split:1"; by default the last node of the
-    graph.  Inputs and outputs are laid out as the graph has them, whatever `layout` is: kernels
-    choose their own; `convert_config` is classic's, and has no effect.
+    open.  `outputs` are names of nodes, as "softmax" or "split:1" (functions' tensors too, as
+    "split:output:1"); by default all that the last
+    node of the graph gives, and all variables of a loop that it ends.  Inputs and outputs are laid
+    out as the graph has them, whatever `layout` is: kernels choose their own; `convert_config` is
+    classic's, and has no effect.
 
     Returns the module and the parameters by name.  Raises ModelError for what cannot be converted,
     and ArgumentTypeError for what is no graph.
@@ -59,14 +67,22 @@ def from_tensorflow(
     definition = without_decoders(definition, shapes)
     if not definition.node:
         raise ModelError("the graph has no nodes")
-    known = {node.name for node in definition.node}
-    wanted = list(outputs or [definition.node[-1].name])
+    known = {node.name: node for node in definition.node}
+    wanted = list(outputs or last_results(definition))
     for name in wanted:
         if _node_of(name) not in known:
             raise ModelError(f"the graph has no node {_node_of(name)!r} to take as an output")
+    wanted = [_by_number(name, known) for name in wanted]
     inputs = [n.name for n in reached(definition, wanted) if n.op.startswith("Placeholder")]
     check_input_names(shapes, inputs)
-    model = _as_onnx(definition, inputs, wanted, shapes)
+    if inputs:
+        model = _as_onnx(definition, inputs, wanted, shapes)
+    else:  # tf2onnx asks for one
+        _add_input(definition, NO_INPUT, FLOAT, ())
+        model = _as_onnx(definition, [NO_INPUT], wanted, {NO_INPUT: ()})
+        kept = [i for i in model.graph.input if i.name != NO_INPUT]
+        del model.graph.input[:]
+        model.graph.input.extend(kept)
     return from_onnx(model, {name: shapes[name] for name in inputs if name in shapes} or None)
 
 
@@ -98,19 +114,119 @@ def without_decoders(definition: Any, shapes: Mapping[str, Sequence[int]]) -> An
         if node.op in DECODERS and node.input and _node_of(node.input[0]) in shapes
     }
     kept = [n for n in made.node if n.name not in pictures and n.name not in pictures.values()]
+    del made.node[:]
     for name in dict.fromkeys(pictures.values()):
-        node = type(made.node[0])(name=name, op="Placeholder")
-        node.attr["dtype"].type = UINT8
-        for extent in shapes[name]:
-            node.attr["shape"].shape.dim.add().size = extent
-        kept.insert(0, node)
+        _add_input(made, name, UINT8, shapes[name])
     for node in kept:
         for i, source in enumerate(node.input):
             if _node_of(source) in pictures:
                 node.input[i] = pictures[_node_of(source)]
-    del made.node[:]
     made.node.extend(kept)
     return made
+
+
+def _add_input(definition: Any, name: str, kind: int, shape: Sequence[int]) -> None:
+    node = definition.node.add(name=name, op="Placeholder")
+    node.attr["dtype"].type = kind
+    node.attr["shape"].shape.SetInParent()  # without it the rank is open
+    for extent in shape:
+        node.attr["shape"].shape.dim.add().size = extent
+
+
+def last_results(definition: Any) -> list[str]:
+    """Return the names of all that the last node gives, and of all variables of its loop.
+
+    A node that gives nothing, which functions end with, is none.
+    """
+    given = [node for node in definition.node if _results_of(node)]
+    last = (given or definition.node)[-1]
+    if last.op == "Exit":
+        nodes = {node.name: node for node in definition.node}
+        loop = _loop_of(last, nodes)
+        ends = [node for node in definition.node if node.op == "Exit"]
+        return [node.name for node in ends if loop and _loop_of(node, nodes) == loop] or [last.name]
+    count = _results_of(last)
+    return [last.name] if count <= 1 else [f"{last.name}:{number}" for number in range(count)]
+
+
+def _loop_of(end: Any, nodes: Mapping[str, Any]) -> str:
+    """Return the name of the loop that an Exit leaves: that of the Enter of its variable."""
+    node = end
+    for kind in ("Switch", "Merge", "Enter"):
+        node = nodes.get(_node_of(node.input[0]) if node.input else "")
+        if node is None or node.op not in (kind, f"Ref{kind}"):
+            return ""
+    return str(node.attr["frame_name"].s)
+
+
+def _results_of(node: Any) -> int:
+    """Return how many tensors a node gives."""
+    return sum(count for _, count in _given_by(node))
+
+
+def _given_by(node: Any) -> list[tuple[str, int]]:
+    """Return the names of a node's results, each with how many tensors it is."""
+    from tensorflow.python.framework import op_def_registry
+
+    definition = op_def_registry.get(node.op)
+    if definition is None:
+        return [("output", 1)]
+    found = []
+    for given in definition.output_arg:
+        if given.type_list_attr:
+            count = len(node.attr[given.type_list_attr].list.type)
+        else:
+            count = node.attr[given.number_attr].i if given.number_attr else 1
+        found.append((given.name, count))
+    return found
+
+
+def _by_number(name: str, nodes: Mapping[str, Any]) -> str:
+    """Return a tensor's name as graphs have it for one that functions have, node:result:number."""
+    node, _, place = name.partition(":")
+    result, _, number = place.partition(":")
+    if not number.isdigit() or node not in nodes:
+        return name
+    before = 0
+    for given, count in _given_by(nodes[node]):
+        if given == result:
+            return f"{node}:{before + int(number)}"
+        before += count
+    raise ModelError(f"the node {node!r} has no result {result!r} to take as an output")
+
+
+def _with_ends(definition: Any, tensors: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return a graph with an Identity behind each of the tensors that a call gives; and the names.
+
+    TensorFlow's optimiser keeps the nodes that are asked for, so that a call of a function or the
+    end of a branch would neither be expanded nor become an ONNX If.
+    """
+    import tensorflow
+
+    nodes = {node.name: node for node in definition.node}
+
+    def origin(name: str) -> str:
+        """Return the kind of the node that a tensor comes from, through Identities."""
+        node, seen = nodes[_node_of(name)], set[str]()
+        while node.op == "Identity" and node.name not in seen:
+            seen.add(node.name)
+            node = nodes.get(_node_of(node.input[0]), node)
+        return str(node.op)
+
+    called = {function.signature.name for function in definition.library.function}.union(CALLS)
+    if called.isdisjoint(map(origin, tensors)):
+        return definition, list(tensors)
+    graph, ends = tensorflow.Graph(), list(tensors)
+    try:
+        with graph.as_default():
+            tensorflow.import_graph_def(definition, name="")
+            for number, name in enumerate(tensors):
+                if origin(name) in called:
+                    tensor = graph.get_tensor_by_name(name)
+                    ends[number] = tensorflow.identity(tensor, f"slipway_end_{number}").name
+    except Exception:  # tf2onnx says what is wrong with the graph, in its own words
+        return definition, list(tensors)
+    return graph.as_graph_def(add_shapes=True), ends
 
 
 def _as_onnx(
@@ -127,6 +243,7 @@ def _as_onnx(
             f"pip install tensorflow tf2onnx ({error})"
         ) from None
     ends = [name if ":" in name else f"{name}:0" for name in outputs]
+    definition, ends = _with_ends(definition, ends)
     renamed = {f"{name}:0": name for name in inputs}
     renamed |= {end: name for end, name in zip(ends, outputs, strict=True)}
     try:

@@ -20,6 +20,7 @@ _HOMES = {
     "onnx": "slipway.frontends.onnx.importer",
     "pytorch": "slipway.frontends.torch.importer",
     "tensorflow": "slipway.frontends.tensorflow.importer",
+    "tensorflow2": "slipway.frontends.tensorflow.importer",
     "tflite": "slipway.frontends.tflite.importer",
 }
 __getattr__, __dir__ = offer(__name__, _HOMES, explain=True)

@@ -10,6 +10,7 @@ from slipway.frontends.mxnet.importer import from_mxnet as from_mxnet
 from slipway.frontends.onnx import importer as onnx
 from slipway.frontends.onnx.importer import from_onnx as from_onnx
 from slipway.frontends.tensorflow import importer as tensorflow
+from slipway.frontends.tensorflow import importer as tensorflow2
 from slipway.frontends.tensorflow.importer import from_tensorflow as from_tensorflow
 from slipway.frontends.tflite import importer as tflite
 from slipway.frontends.tflite.importer import from_tflite as from_tflite
@@ -35,5 +36,6 @@ __all__ = [
     "onnx",
     "pytorch",
     "tensorflow",
+    "tensorflow2",
     "tflite",
 ]

@@ -17,6 +17,15 @@ def convert_to_list(x: Any) -> list[Any]:
     return x if isinstance(x, list) else [x]
 
 
+def vmobj_to_list(o: Any) -> list[Any]:
+    """Return what a virtual machine gave, an array or a tuple of such, as a flat list of arrays."""
+    if isinstance(o, (list, tuple)):
+        return [array for value in o for array in vmobj_to_list(value)]
+    if not hasattr(o, "numpy"):
+        raise ArgumentTypeError(f"o is a {type(o).__name__}, not what a virtual machine gave")
+    return [o.numpy()]
+
+
 def ProcessGraphDefParam(graph_def: Any) -> Any:
     """Return a GraphDef as TensorFlow's own class has it, whatever class of its fields it is."""
     import tensorflow
