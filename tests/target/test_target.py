@@ -251,3 +251,9 @@ def test_instances_of_a_cloud_by_classic_tags(size, cpu, cores):
     target = Target(f"aws/cpu/c5.{size}")
     assert (target.attrs["mcpu"], target.num_cores) == (cpu, cores)
     assert target.vector_bits == 512
+
+
+@pytest.mark.parametrize("word", ["native", "host", "Local"])
+def test_words_for_this_machine_are_told_its_kind(word):
+    with pytest.raises(TargetError, match="This machine is 'llvm'"):
+        Target(word)
