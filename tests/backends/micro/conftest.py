@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import the models of tests/compiler and the tools of tests/micro."""
+"""Finds the models of tests/compiler and the tools of tests/micro for the tests of this folder."""
 
 import sys
 from pathlib import Path
