@@ -82,7 +82,8 @@ def test_what_two_functions_cannot_be(caplog):
     try:
         rows(data(), 3.0, "float32")
     finally:
-        autotvm.GLOBAL_SCOPE.silent = False
+        autotvm.env.reset_global_scope(autotvm.env.AutotvmGlobalScope())
+    assert not autotvm.GLOBAL_SCOPE.silent
     assert not caplog.text
 
 

@@ -36,6 +36,25 @@ def test_help_has_an_example(command):
     assert f"slipway {command}" in done.stdout.split("For example", 1)[1]
 
 
+def test_help_and_version_are_words_too():
+    assert slipway("help").stdout == slipway("--help").stdout
+    assert "slipway micro create" in slipway("help", "micro", "create").stdout
+    assert slipway("version").stdout == slipway("--version").stdout
+
+
+def test_every_word_of_other_tools_leads_to_a_command():
+    import typer
+
+    from slipway.cli.app import app
+    from slipway.cli.meant import _COMMANDS
+
+    for word, line in _COMMANDS.items():
+        command = typer.main.get_command(app)
+        assert word not in command.commands
+        for part in line.split():
+            command = command.commands[part] if hasattr(command, "commands") else command
+
+
 def test_version():
     import slipway as package
 
@@ -48,6 +67,11 @@ def test_version():
         (("chek",), "No such command 'chek'. Did you mean 'check'? `slipway --help` tells"),
         (("micro", "creat"), "Did you mean 'create'? `slipway micro --help` tells"),
         (("compile",), "Missing argument 'MODEL'. `slipway compile --help` tells"),
+        (("benchmark", "m.onnx"), "that is `slipway profile` here. `slipway --help` tells"),
+        (("export", "m.onnx"), "No such command 'export'; that is `slipway compile` here"),
+        (("m.onnx",), "a command stands before a model: `slipway check m.onnx`"),
+        (("build/m.tar", "--repeat", "3"), "before an artifact: `slipway run build/m.tar`"),
+        (("tvmc", "compile"), "its command line is `python -m slipway.driver.tvmc`"),
         (("run", "x.tar", "--bogus"), "No such option: --bogus"),
         (
             ("compile", "m.onnx", "--target", "llvm", "-mcpu=cortex-a72"),

@@ -39,6 +39,8 @@ PEERS = [
     ("dots1", {"n_routed_experts": 6, "n_shared_experts": 2, "num_experts_per_tok": 3,
                "moe_intermediate_size": 24, "first_k_dense_replace": 1, "norm_topk_prob": True,
                "routed_scaling_factor": 2.5, "head_dim": 8}),
+    ("lfm2_moe", {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+                  "num_dense_layers": 1, "layer_types": ["full_attention", "conv"]}),
     ("glm4_moe", {"n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
                   "head_dim": 8, "use_qk_norm": True, "routed_scaling_factor": 1.5}),
 ]  # fmt: skip

@@ -106,6 +106,7 @@ PEERS_ALONE = {  # not in decoder.py
     "codegen": ({"n_embd": 64, "n_head": 8, "n_layer": 2, "n_positions": 40, "rotary_dim": 6}, {}),
     "hyperclovax": ({"residual_multiplier": 0.4, "embedding_multiplier": 3.0,
                      "attention_multiplier": 0.2, "logits_scaling": 2.0}, {}),
+    "lfm2": ({"layer_types": ["conv", "full_attention"], "block_multiple_of": 16}, {}),
     "jais2": ({"head_dim": 8, "attention_bias": True}, {}),
     "vaultgemma": ({**GEMMA, "layer_types": ["sliding_attention", "full_attention"]}, {}),
 }  # fmt: skip
@@ -125,6 +126,9 @@ VARIANTS = [  # of configurations
     ("persimmon", {"qk_layernorm": False, "hidden_act": "gelu"}),
     ("phi", {"qk_layernorm": True}),
     ("hyperclovax", {"use_post_norm": False}),
+    ("lfm2", {"conv_L_cache": 4, "conv_bias": True, "block_auto_adjust_ff_dim": False,
+              "layer_types": ["full_attention", "conv"]}),
+    ("lfm2", {}),
     ("stablelm", {"qk_layernorm": True}),
     ("cohere", {"use_qk_norm": True}),
     ("granitemoehybrid", {"num_local_experts": 0, "shared_intermediate_size": 48,
@@ -183,7 +187,8 @@ def peer_of(family, kind="AutoModelForCausalLM", **more):
     torch.manual_seed(0)
     peer = getattr(transformers, kind).from_config(settings).float().eval()
     with torch.no_grad():
-        for parameter in peer.parameters():
+        biases = [b for name, b in peer.named_buffers() if name.endswith("_bias")]  # of routers
+        for parameter in (*peer.parameters(), *biases):
             parameter.copy_(torch.randn_like(parameter) * 0.3)
     weights = {name: value.numpy() for name, value in peer.state_dict().items()}
     config = from_transformers(settings.to_dict())
@@ -460,7 +465,7 @@ def test_a_weight_of_another_shape_is_named():
     ({"model_type": "bloom", **SIZES, "apply_residual_connection_post_layernorm": True},
      "does not know sums with what norms made"),
     ({"model_type": "falcon_h1", "mamba_d_ssm": 1024}, "state spaces"),
-    ({"model_type": "lfm2", "conv_L_cache": 3}, "convolutions"),
+    ({"model_type": "recurrent_gemma", "lru_width": 3}, "convolutions"),
     ({"model_type": "deepseek_v3", "kv_lora_rank": 512}, "from a latent vector (kv_lora_rank)"),
     ({"model_type": "gemma3n", "text_config": {
         "model_type": "gemma3n_text", "hidden_size_per_layer_input": 256}}, "for each layer"),

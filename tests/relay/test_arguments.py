@@ -52,6 +52,25 @@ def test_what_is_true_of_the_operands_is_taken():
     relay.image.resize2d(x, (2, 2), roi=(0.0, 0.0, 0.0, 0.0))
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("NHWC",), {"layout": "NHWC"}),
+        (("NHWC", "cubic"), {"layout": "NHWC", "method": "cubic"}),
+        (("NCHW", "linear", "asymmetric"), {"coordinate_transformation_mode": "asymmetric"}),
+        (("NCHW", "nearest_neighbor", "half_pixel", "floor"),
+         {"method": "nearest_neighbor", "rounding_method": "floor"}),
+    ],
+)  # fmt: skip
+def test_a_resize_takes_its_layout_where_tvm_0_8_has_it(given, named):
+    x = images()
+    by_place = relay.image.resize2d(x, (5, 6), *given)
+    assert str(by_place) == str(relay.image.resize2d(x, (5, 6), **named))
+    if given == ("NHWC",):
+        earlier = relay.image.resize2d(x, (5, 6), "NHWC", method="cubic")
+        assert str(earlier) == str(relay.image.resize2d(x, (5, 6), None, "NHWC", "cubic"))
+
+
 def test_dtypes_of_results():
     x = relay.var("x", shape=(3, 4), dtype="int8")
     data = np.full((3, 4), 100, "int8")

@@ -210,3 +210,19 @@ def test_a_thread_that_has_no_tag_is_refused():
              "    T.launch_thread(i, 8)", "    B[i] = 1.0"]  # fmt: skip
     with pytest.raises(ModelError, match=r"takes what T\.env_thread names, or a tag"):
         tvm.script.from_source("\n".join(lines))
+
+
+@T.prim_func
+def widened(a: T.Buffer((16,), "uint8"), b: T.Buffer((16,), "float32")):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        for j in T.vectorized(4):
+            with T.block("block"):
+                vi = T.axis.spatial(16, i * 4 + j)
+                b[vi] = T.Cast("float32", a[vi])
+
+
+def test_casts_are_taken_as_tvm_prints_them():
+    values = np.arange(16, dtype="uint8") * 15
+    found = np.zeros(16, "float32")
+    tvm.testing.run_threads(widened, None, [values, found], "metal")
+    np.testing.assert_array_equal(found, values.astype("float32"))

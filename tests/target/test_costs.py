@@ -115,7 +115,9 @@ NO_FITS = {
     "schedules/attention/cached.py": {"_OTHERS": "registers beside those of sums"},
     "schedules/generic.py": {"_OPEN_TASKS": "steps to share", "_SLOW": "streams"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},
-    "schedules/matmul/partial_sums.py": {"PART": "rounding errors"},
+    "schedules/matmul/partial_sums.py": {
+        "PART": "rounding errors", "TILE_PART": "rounding errors",
+    },
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
@@ -139,9 +141,17 @@ NO_FITS = {
         "(_POSITION, _ELEMENT)": "instructions", "(_COMPARED, _PLACED)": "instructions",
         "(_REFUSED, _TAKEN, _LEVEL)": "instructions", "(_MOVED, _COUNTS)": "instructions",
         "(_COUNTED, _SUMMED, _TOLD, _LOOKED)": "instructions",
+        "(_KEYS, _MORE)": "instructions", "_GROUP": "instructions",
         "MOST_BYTES": "workspace", "LONGEST_RANKED": "workspace",
     },
-    "schedules/top_k_limit.py": {"_SUMS": "registers, of counts"},
+    "schedules/top_k_limit.py": {"SUMS": "registers, of counts"},
+    "schedules/short_columns.py": {
+        "_MOST": "registers", "(_VECTOR, _SHORT, _WAITING)": "instructions",
+        "_LONG": "instructions", "_APART": "instructions", "_BEGUN": "instructions",
+    },
+    "schedules/norm/columns.py": {
+        "(_VECTORS, _FEWEST)": "registers; lanes", "(_MOST, _FILLED)": "registers; lanes",
+    },
     "schedules/top_k_bytes.py": {"_VALUES": "of a byte"},
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
@@ -182,7 +192,7 @@ NO_FITS_OF_GPUS = {
         "_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space", "STAGES": "a space",
         "PAIR": "of an instruction",
     },
-    "joins.py": {"_MOST_TENSORS": "of WebGPU"},
+    "joins.py": {"_MOST_TENSORS": "of WebGPU"}, "row_joins.py": {"_MOST_TENSORS": "of WebGPU"},
     "schedules/joined.py": {"_SUM_BYTES": "of the widest type"},
     "schedules/texels.py": {"_SIDE": "a space"},
     "schedules/warp_product.py": {"_SIDE": "of an instruction's matrices"},

@@ -526,3 +526,22 @@ def test_the_first_steps_of_a_scan_are_not_computed_inside_it():
     schedule[first].compute_at(schedule[result], result.op.scan_axis)
     with pytest.raises(ScheduleError, match=r"'first' at axis .* reads it too, outside that loop"):
         te.lower(schedule, [x, result])
+
+
+@pytest.mark.parametrize("rows", [7, 64, 129])
+def test_partial_sums_of_a_stage_that_is_computed_at_another(rows):
+    k = te.reduce_axis((0, rows), "k")
+    x = te.placeholder((rows, 3), name="x")
+    total = te.compute((3,), lambda j: te.sum(x[k, j], axis=k), name="total")
+    schedule = te.create_schedule(total.op)
+    _, inner = schedule[total].split(schedule[total].op.reduce_axis[0], factor=8)
+    parts = schedule.rfactor(total, inner, 0)
+    schedule[parts].compute_at(schedule[total], schedule[total].op.axis[0])
+    _, pair = schedule[parts].split(schedule[parts].op.reduce_axis[0], factor=2)
+    smaller = schedule.rfactor(parts, pair, 0)
+    schedule[smaller].compute_at(schedule[parts], schedule[parts].op.axis[1])
+    function = tvm.build(schedule, [x, total], "llvm")
+    values = np.random.default_rng(0).integers(-9, 9, (rows, 3)).astype("float32")
+    given, found = tvm.nd.array(values), tvm.nd.array(np.zeros(3, "float32"))
+    function(given, found)
+    np.testing.assert_array_equal(found.numpy(), values.sum(0))

@@ -13,7 +13,7 @@ from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.auto_scheduler.records import load_records
 from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule
 from slipway.autotvm import measure as engine
-from slipway.autotvm.tuner import GridSearchTuner, RandomTuner, Tuner, XGBTuner
+from slipway.autotvm.tuner import RandomTuner, Tuner, XGBTuner
 from slipway.errors import TuningError
 
 EngineCallback = Callable[
@@ -137,11 +137,11 @@ class SketchPolicy(SearchPolicy):
 
 
 class EmptyPolicy(SearchPolicy):
-    """Measures the computation with one schedule, the first of its sketches."""
+    """Measures the computation with one schedule, the one that needs no search."""
 
     def __init__(self, task: Any, init_search_callbacks: Sequence[Any] | None = None) -> None:
         super().__init__(task, init_search_callbacks or ())
-        self.tuner: Tuner = GridSearchTuner(task)
+        self.tuner: Tuner = RandomTuner(task)  # its first trial is what needs no search
 
     def run(self, options: Any) -> None:
         """Make the one trial."""

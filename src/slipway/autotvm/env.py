@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass
@@ -14,3 +14,9 @@ class AutotvmGlobalScope:
 
 
 GLOBAL_SCOPE = AutotvmGlobalScope()
+
+
+def reset_global_scope(global_scope: AutotvmGlobalScope) -> None:
+    """Take the values of another one, as a process that was started does."""
+    for field in fields(global_scope):
+        setattr(GLOBAL_SCOPE, field.name, getattr(global_scope, field.name))

@@ -36,7 +36,7 @@ class TransformSpace(Sequence[Entity]):
     def __len__(self) -> int:
         return len(self.entities)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         return self.entities[index]
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class TransformSpace(Sequence[Entity]):
 class VirtualAxis:
     """An axis that there is no schedule of yet: a length, or that of an axis of a stage."""
 
-    def __init__(self, var: Any, name: str | None = None) -> None:
+    def __init__(self, var: object, name: str | None = None) -> None:
         self.name = name or f"axis_{next(_NUMBERS)}"
         self.length = -1
         if isinstance(var, VirtualAxis):
@@ -93,7 +93,7 @@ class SplitSpace(TransformSpace):
     """Splits of an axis; the innermost length varies slowest, as in classic TVM's numbers."""
 
     def __init__(
-        self, name: str, axis: Any, policy: str, num_outputs: int, max_factor: int | None,
+        self, name: str, axis: object, policy: str, num_outputs: int, max_factor: int | None,
         no_tail: bool | None, candidate: Sequence[Sequence[int]] | None,
         filter: Callable[[SplitEntity], bool] | None,
     ) -> None:  # fmt: skip
@@ -132,7 +132,7 @@ class SplitSpace(TransformSpace):
         )
 
 
-def _length(name: str, axis: Any) -> int:
+def _length(name: str, axis: object) -> int:
     length = -1 if isinstance(axis, MadeAxis) else VirtualAxis(axis).length
     if length < 1:
         raise TuningError(

@@ -43,12 +43,12 @@ class LoggedTask:
         return (self.name, *(hashable(arg) for arg in self.args))
 
 
-def hashable(value: Any) -> Any:
+def hashable(value: object) -> Any:
     """Return lists, at any depth, as tuples, which can be the key of a dictionary."""
     return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
-def key_of_template(name: str, args: Any, target: Target) -> str:
+def key_of_template(name: str, args: object, target: Target) -> str:
     """Return what the trials of a template with arguments are found by."""
     return _hash(json.dumps([name, args, str(target)]))
 

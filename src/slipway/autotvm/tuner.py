@@ -150,9 +150,9 @@ class _DropletSearch(TaskSearch[Task]):
         space, default = self.task.space, self.task.space.default
         assert default is not None
         best = min(self.scores, key=self.scores.__getitem__, default=default)
-        near = list(space.neighbours(best))
-        far = [c for one in near for c in space.neighbours(one)]
-        found = [c for c in dict.fromkeys([default, *near]) if c not in self.scores]
+        adjacent = list(space.neighbours(best))
+        far = [c for one in adjacent for c in space.neighbours(one)]
+        found = [c for c in dict.fromkeys([default, *adjacent]) if c not in self.scores]
         if not found:
             found = [c for c in dict.fromkeys(far) if c not in self.scores]
         return found[:size]

@@ -15,6 +15,7 @@ from typer.main import get_command_from_info, get_group
 from typer.models import CommandInfo
 
 from slipway.cli.client_options import client
+from slipway.cli.meant import advice, words_meant
 from slipway.lazy import load
 from slipway.version import VERSION
 
@@ -112,10 +113,17 @@ class Commands(TyperGroup):
         """Take --quiet from wherever it stands before a "--"."""
         if args[1:] and args[0] in COMPLETION and not args[1].startswith("-"):
             complete_in(ctx, *args[:2])  # typer's own options would pass over the shell's name
+        args = words_meant(args)
         end = args.index("--") if "--" in args else len(args)
         if QUIET in args[:end]:
             args = [QUIET, *(one for i, one in enumerate(args) if one != QUIET or i >= end)]
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; a word of other tools is answered with the command that does it."""
+        if args and args[0] not in self.commands and (meant := advice(args[0])):
+            ctx.fail(f"No such command {args[0]!r}; {meant}.")
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

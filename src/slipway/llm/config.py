@@ -42,13 +42,15 @@ class LayerConfig:
     """What may differ from layer to layer: the angles, and the positions that are seen (0: all).
 
     `score_scale` multiplies the scores of attention, besides what all layers scale them by.
-    A layer `is_sparse` whose feed-forward is a mixture of experts.
+    A layer `is_sparse` whose feed-forward is a mixture of experts, and `is_conv` one that has a
+    short convolution for attention.
     """
 
     rope: Rope
     window: int = 0
     score_scale: float = 1.0
     is_sparse: bool = False
+    is_conv: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class ModelConfig:
     clip: float = 0.0  # query, key and value are at most that far from 0
     residual_scale: float = 1.0
     logit_scale: float = 1.0
+    taps: int = 0  # of the layers' convolutions
     experts: Experts | None = None  # of the layers that are sparse
     names: tuple[tuple[str, str], ...] = ()  # parts of weights' names: here, in the files
     end_tokens: tuple[int, ...] = ()

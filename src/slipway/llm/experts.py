@@ -42,6 +42,7 @@ MIXTURES = {
     "granitemoehybrid": _Family(shared="shared_intermediate_size"),
     "ernie4_5_moe": _Family(shared="moe_num_shared_experts"),
     "hunyuan_v1_moe": _Family(shared=ALWAYS),
+    "lfm2_moe": _Family("sigmoid", None),
     "dots1": _Family("sigmoid", None, "n_shared_experts"),
     "glm4_moe": _Family("sigmoid", None, "n_shared_experts"),
 }

@@ -24,6 +24,13 @@ _OF_GRANITE = (  # its experts' matrices, as one weight each, and those of the o
     (".mlp.shared_experts.gate_up_proj.", ".shared_mlp.input_linear."),
     (".mlp.shared_experts.down_proj.", ".shared_mlp.output_linear."),
 )  # fmt: skip
+_OF_LFM2 = (
+    (".input_layernorm.", ".operator_norm."), (".post_attention_layernorm.", ".ffn_norm."),
+    (".gate.e_score_correction_bias", ".expert_bias"), (".mlp.", ".feed_forward."),
+    (".gate_proj.", ".w1."), (".up_proj.", ".w3."), (".down_proj.", ".w2."),
+    (".self_attn.o_proj.", ".self_attn.out_proj."), ("model.norm.", "model.embedding_norm."),
+    (".q_norm.", ".q_layernorm."), (".k_norm.", ".k_layernorm."),
+)  # fmt: skip
 _NORMS_OF_HEADS = ((".q_norm.", ".q_layernorm."), (".k_norm.", ".k_layernorm."))
 _OF_FALCON = (
     ("", "transformer."), (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."),
@@ -126,6 +133,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
         (".post_attention_layernorm.", ".ln_2."), (".mlp.gate_proj.", ".mlp.c_fc_0."),
         (".mlp.up_proj.", ".mlp.c_fc_1."), (".mlp.down_proj.", ".mlp.c_proj."),
     )},
+    "lfm2": {"names": _OF_LFM2},
+    "lfm2_moe": {"names": _OF_LFM2},
     "hyperclovax": {"names": (
         (".pre_feedforward_layernorm.", ".post_attention_layernorm."),
         (".post_attention_layernorm.", ".post_norm1."),
@@ -185,6 +194,7 @@ SLIDES = (  # the other families' networks do not look at a sliding_window
     "gemma3_text", "olmo3", "cohere2", "exaone4", "cwm", "ministral3", "vaultgemma", "gpt_neo",
     "mixtral", "qwen2_moe", "qwen3_moe", "dots1",
 )  # fmt: skip
+OF_CONVOLUTIONS = ("lfm2", "lfm2_moe")  # some of whose layers have one for attention
 WHEN_SAID = ("qwen2", "qwen3", "smollm3", "qwen2_moe", "qwen3_moe")  # by use_sliding_window
 NO_ROPE = ("gpt2", "gpt_bigcode", "gpt_neo", "opt", "bloom", "mpt")
 OWN_NORMS = ("stablelm", "cohere", "cohere2")  # the families whose files have that option

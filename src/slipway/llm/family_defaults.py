@@ -55,6 +55,8 @@ _SIZES: dict[str, tuple[Any, ...]] = {
     "mpt": (50368, 2048, None, 24, 16, None, 2048, None, None),
     "persimmon": (262144, 4096, 16384, 36, 64, None, 16384, 1, 2),
     "codegen": (50400, None, None, None, None, None, None, 1, 50256),
+    "lfm2": (65536, 2560, 12288, 32, 32, 8, 128000, 1, 2),
+    "lfm2_moe": (65536, 2048, 7168, 32, 32, 8, 128000, 1, 2),
     "internlm2": (103168, 4096, 11008, 32, 32, None, 2048, 1, 2),
     "exaone": (102400, 2048, None, 32, 32, None, 2048, 0, 2),
     "hyperclovax": (32000, 4096, 11008, 32, 32, None, 2048, 1, 2),
@@ -121,6 +123,8 @@ _CHOICES: dict[str, Values] = {
     "mpt": {"layer_norm_epsilon": 1e-5, **_TIED},
     "persimmon": {"layer_norm_eps": 1e-5, "hidden_act": "relu2"},
     "codegen": {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"},
+    "lfm2": {"norm_eps": 1e-5, "rope_theta": 1_000_000.0, **_TIED},
+    "lfm2_moe": {"norm_eps": 1e-5, "rope_theta": 1_000_000.0, "norm_topk_prob": True, **_TIED},
     "internlm2": {"rms_norm_eps": 1e-6},
     "exaone": {"layer_norm_epsilon": 1e-5},
     "cwm": {"head_dim": 128, "rms_norm_eps": 1e-5, "sliding_window": 8192, "rope_parameters": {

@@ -29,6 +29,8 @@ _ARCHITECTURES = {
     "qwen3moe": ("qwen3_moe", False),
     "olmoe": ("olmoe", False),
     "granitemoe": ("granitemoe", True),
+    "lfm2": ("lfm2", False),
+    "lfm2moe": ("lfm2_moe", False),
 }
 _LAYER_NAMES = {
     "attn_norm": "input_layernorm",
@@ -43,6 +45,10 @@ _LAYER_NAMES = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    "shortconv.conv": "conv.conv",
+    "shortconv.in_proj": "conv.in_proj",
+    "shortconv.out_proj": "conv.out_proj",
+    "exp_probs_b": "mlp.gate.e_score_correction",
     "ffn_gate_inp": "mlp.gate",
     "ffn_gate_exps": "mlp.experts.gate_proj",
     "ffn_up_exps": "mlp.experts.up_proj",
@@ -54,7 +60,12 @@ _LAYER_NAMES = {
 }
 # Older files of Mixtral have a tensor for each expert: ffn_up.3.
 _OF_ONE = {"ffn_gate": "gate_proj", "ffn_up": "up_proj", "ffn_down": "down_proj"}
-_SUMS_TO_ONE = ("llama", "qwen3_moe", "granitemoe")  # the shares of those experts that are used
+_SUMS_TO_ONE = (
+    "llama",
+    "qwen3_moe",
+    "granitemoe",
+    "lfm2_moe",
+)  # the shares of those experts that are used
 _SANDWICH = {
     "post_attention_norm": "post_attention_layernorm",
     "ffn_norm": "pre_feedforward_layernorm",
@@ -63,6 +74,7 @@ _SANDWICH = {
 _NAMES = {
     "token_embd": "model.embed_tokens",
     "output_norm": "model.norm",
+    "token_embd_norm": "model.norm",  # as files of LFM 2 call it
     "output": "lm_head",
 }
 
@@ -75,8 +87,9 @@ class _Metadata:
 
     def count(self, key: str, default: int | None = None) -> int:
         value = self.file.metadata.get(self.prefix + key, default)
-        if isinstance(value, list) and value and len(set(value)) == 1:
-            value = value[0]
+        if isinstance(value, list):  # one for each layer; 0 for one without attention
+            some = {str(one): one for one in value if one != 0}
+            value = some.popitem()[1] if len(some) == 1 else value
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ModelError(
                 f"{self.file.path}: {self.prefix}{key} is {value!r}, and must be a positive number"
@@ -131,6 +144,7 @@ def config_of(file: GGUFFile) -> ModelConfig:
         sandwich=family in ("gemma2", "gemma3_text"),
         joint_norms=family == "olmoe",
         experts=_experts(file, data, family),
+        taps=data.count("shortconv.l_cache") if family.startswith("lfm2") else 0,
         end_tokens=tuple(t for t in (ends, more) if isinstance(t, int)),
         begin_token=file.metadata.get("tokenizer.ggml.bos_token_id"),
     )
@@ -230,7 +244,9 @@ def _layers(
         elif family == "smollm3" and (i + 1) % 4 == 0:
             own = Rope()
         is_sparse = f"blk.{i}.ffn_gate_inp.weight" in file.tensors
-        made.append(LayerConfig(own, window if slides else 0, is_sparse=is_sparse))
+        is_conv = f"blk.{i}.shortconv.conv.weight" in file.tensors
+        width = window if slides else 0
+        made.append(LayerConfig(own, width, is_sparse=is_sparse, is_conv=is_conv))
     return tuple(made)
 
 
@@ -249,7 +265,9 @@ def weights_of(file: GGUFFile, config: ModelConfig) -> Weights:
             if dense and part == "ffn_up" and f"blk.{number}.ffn_gate.weight" not in file.tensors:
                 names[f"model.layers.{number}.mlp.gate_up_proj.{kind}"] = own  # as Phi-3 has it
             elif part:  # one without another name is refused when nobody asks for it
-                names[f"model.layers.{number}.{layer.get(part, part)}.{kind}"] = own
+                own_name = layer.get(part, part)
+                joint = "_" if own_name.endswith("correction") else "."  # a bias without a weight
+                names[f"model.layers.{number}.{own_name}{joint}{kind}"] = own
         elif stem in _NAMES:
             names[f"{_NAMES[stem]}.{kind}"] = own
 

@@ -42,12 +42,11 @@ def in_eight_bits(kind: int, raw: Array, where: str) -> Array:
 
 def _numbers(form: RareFormat, raw: Array, where: str) -> Any:
     if form.name.startswith("Q8"):
-        blocks = np.ascontiguousarray(raw).reshape(raw.shape[0], -1, form.bytes)
+        blocks = np.asarray(raw).reshape(raw.shape[0], -1, form.bytes)
         # A scale, integers, and what their sums are.
         first, kind = (2, "<f2") if form.name == "Q8_1" else (4, "<f4")
-        begin = 4
-        scale = np.ascontiguousarray(blocks[..., :first]).view(kind).astype(np.float32)
-        values = np.ascontiguousarray(blocks[..., begin : begin + form.size]).view(np.int8)
+        scale = np.array(blocks[..., :first], order="C").view(kind).astype(np.float32)
+        values = np.array(blocks[..., 4 : 4 + form.size], order="C").view(np.int8)
         return (values * scale).reshape(raw.shape[0], -1)
     try:
         from gguf import GGMLQuantizationType, quants

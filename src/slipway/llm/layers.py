@@ -8,10 +8,19 @@ from typing import Any
 
 from slipway.errors import ModelError
 from slipway.llm.config import FULL, SLIDING, LayerConfig, Rope
-from slipway.llm.families import INTERLEAVED, NO_ROPE, ROTATED_PARTS, SLIDES, WHEN_SAID
+from slipway.llm.families import (
+    INTERLEAVED,
+    NO_ROPE,
+    OF_CONVOLUTIONS,
+    ROTATED_PARTS,
+    SLIDES,
+    WHEN_SAID,
+)
 from slipway.llm.missing import KINDS
 from slipway.llm.positions import longrope_amplitude, yarn_amplitude, yarn_divisors
 from slipway.llm.values import count_of, list_of, number_of, positive, shown
+
+CONV = "conv"  # a layer with a short convolution for attention
 
 
 def layers_of(
@@ -27,10 +36,11 @@ def layers_of(
     kinds = kinds or list(_usual_kinds(given, family, count, bool(window), where))
     if len(kinds) != count:
         raise ModelError(f"{where}: layer_types has {len(kinds)} entries for {count} layers")
-    other = next((kind for kind in kinds if kind not in KINDS), None)
+    known = (*KINDS, CONV) if family in OF_CONVOLUTIONS else KINDS
+    other = next((kind for kind in kinds if kind not in known), None)
     if other is not None:
         raise ModelError(
-            f"{where}: a layer is {shown(other)}, and must be one of {', '.join(KINDS)}"
+            f"{where}: a layer is {shown(other)}, and must be one of {', '.join(known)}"
         )
     rotates = list_of(given, "no_rope_layers", where)
     if family == "smollm3" and not rotates:
@@ -45,7 +55,8 @@ def layers_of(
     for kind, is_rotated in zip(kinds, rotates, strict=True):
         rope = _rope(given, str(kind), head_size, where) if is_rotated else Rope()
         divisor = len(made) + 1 if given.get("scale_attn_by_inverse_layer_idx") else 1
-        made.append(LayerConfig(rope, window if kind == SLIDING else 0, 1 / divisor))
+        made.append(LayerConfig(rope, window if kind == SLIDING else 0, 1 / divisor,
+                                is_conv=kind == CONV))  # fmt: skip
     return tuple(made)
 
 

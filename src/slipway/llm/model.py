@@ -56,6 +56,7 @@ class Description:
     begin_token: int | None = None
     chat_template: str = ""
     caches: str = "float32"
+    rewinds: bool = True  # whether tokens at the end can be forgotten, not only all
 
 
 @dataclass
@@ -115,7 +116,10 @@ def cache_bytes(config: ModelConfig, context: int, caches: str = "float32") -> i
     """Return the bytes of all caches for `context` positions."""
     shared = config.kv_heads * config.head_size
     each = dtypes.bits_of(caches) // 8
-    return 2 * each * len(config.layers) * shared * cache_slots(context)
+    convolutions = sum(layer.is_conv for layer in config.layers)
+    of_attention = len(config.layers) - convolutions
+    states = 4 * convolutions * max(0, config.taps - 1) * config.hidden
+    return 2 * each * of_attention * shared * cache_slots(context) + states
 
 
 def usual_caches(source: Source, target: Target, quantise: str = "") -> str:
@@ -175,6 +179,7 @@ def compile_model(
     description = Description(
         source.name, config.family, config.vocabulary, context, rows, config.end_tokens,
         config.begin_token, tokenizer.chat_template if tokenizer is not None else "", caches,
+        not any(layer.is_conv for layer in config.layers),
     )  # fmt: skip
     return library, description
 
@@ -289,6 +294,8 @@ class LanguageModel:
                 "positions of the caches: shorten it, or compile with a larger context"
             )
         kept = min(same, len(given) - 1)
+        if kept < len(self.tokens) and not self.description.rewinds:
+            kept = 0  # the states are those after the last token that they hold
         if kept < len(self.tokens):
             self.tokens, self._logits = self.tokens[:kept], None
         return self.feed(given[len(self.tokens) :])

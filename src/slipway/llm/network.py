@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.errors import ModelError
 from slipway.ir.module import IRModule
 from slipway.llm.config import LayerConfig, ModelConfig, Rope
 from slipway.llm.mixture import MixtureLayers
@@ -92,17 +93,9 @@ class _Decoder(MixtureLayers):
             x = relay.add(x, self.learned_positions())
         caches: list[Var] = []
         for number, layer in enumerate(config.layers):
-            keys = relay.var(
-                f"key_cache_{number}",
-                shape=(config.kv_heads, self.slots // BLOCK, config.head_size, BLOCK),
-                dtype=self.kept,
-            )
-            values = relay.var(
-                f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size),
-                dtype=self.kept,
-            )  # fmt: skip
-            caches += [keys, values]
-            x = self.layer(f"model.layers.{number}.", layer, x, keys, values)
+            own = self.caches(number, layer)
+            caches += own
+            x = self.layer(f"model.layers.{number}.", layer, x, own)
         if not all_logits and not isinstance(self.count, int):
             x = relay.take(x, relay.const(np.array([-1], np.int32)), axis=0, mode="fast")
         x = self.norm(x, "model.norm", config.hidden)
@@ -115,6 +108,20 @@ class _Decoder(MixtureLayers):
             logits = cap * relay.tanh(logits / cap)
         self.weights.check_all_read(config.family)
         return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
+
+    def caches(self, number: int, layer: LayerConfig) -> list[Var]:
+        """Return the inputs in which a layer keeps what the tokens before have left."""
+        config = self.config
+        if layer.is_conv:
+            shape: tuple[int, ...] = (config.taps - 1, config.hidden)
+            return [relay.var(f"conv_state_{number}", shape=shape)]
+        blocks = self.slots // BLOCK
+        keys = (config.kv_heads, blocks, config.head_size, BLOCK)
+        values = (config.kv_heads, self.slots, config.head_size)
+        return [
+            relay.var(f"{name}_cache_{number}", shape=shape, dtype=self.kept)
+            for name, shape in (("key", keys), ("value", values))
+        ]
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
         """Return a weight, in blocks where the network's are to be."""
@@ -190,11 +197,14 @@ class _Decoder(MixtureLayers):
             made = made + relay.const(weights.vector(f"{name}.bias", size))
         return made
 
-    def layer(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
+    def layer(self, prefix: str, layer: LayerConfig, x: Expr, caches: list[Var]) -> Any:
         """Return what a layer makes of `x`."""
         config, hidden = self.config, self.config.hidden
         before = x if config.norms_after else self.norm(x, prefix + "input_layernorm", hidden)
-        mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
+        if layer.is_conv:
+            mixed = self.convolution(prefix + "conv.", before, *caches)
+        else:
+            mixed = self.attention(prefix + "self_attn.", layer, before, *caches)
         norm_after = prefix + "post_attention_layernorm"
         if config.parallel:
             if f"{norm_after}.weight" in self.weights:  # both read x, each through its own norm
@@ -218,6 +228,25 @@ class _Decoder(MixtureLayers):
     def added(self, x: Expr, more: Expr) -> Any:
         """Return the sum of a layer's input and what a part of it made."""
         return relay.add(x, self.scaled(more, self.config.residual_scale))
+
+    def convolution(self, prefix: str, x: Expr, state: Var) -> Any:
+        """Return a gated short convolution along the tokens."""
+        hidden, taps = self.config.hidden, self.config.taps
+        (whole,) = self.products(x, prefix, [("in_proj", 3 * hidden)])
+        before, after, inner = _split(whole, [hidden] * 3)
+        found = self.weights.read(f"{prefix}conv.weight")
+        weight = np.asarray(getattr(found, "data", found), np.float32)
+        if weight.size != hidden * taps:
+            raise ModelError(
+                f"the weight '{prefix}conv.weight' has the shape {weight.shape}, not "
+                f"{(hidden, taps)}"
+            )
+        weight = weight.reshape(hidden, taps)
+        mixed = relay.nn.cached_conv1d(before * inner, relay.const(weight), state, self.position)
+        if f"{prefix}conv.bias" in self.weights:
+            mixed = mixed + relay.const(self.weights.vector(f"{prefix}conv.bias", hidden))
+        out = self.matrix(f"{prefix}out_proj.weight", hidden, hidden)
+        return self.product(after * mixed, out, f"{prefix}out_proj.bias")
 
     def attention(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
         """Return the attention of tokens to themselves and those that the caches hold."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from slipway.errors import ModelError
 from slipway.llm.config import FULL, MOST_LAYERS, SLIDING
-from slipway.llm.families import BLOOM, EXAONE, FALCON, GPT2, GPT_NEO, MPT, OPT
+from slipway.llm.families import BLOOM, EXAONE, FALCON, GPT2, GPT_NEO, MPT, OF_CONVOLUTIONS, OPT
 from slipway.llm.missing import kinds_of_layers, missing_features
-from slipway.llm.values import count_of, list_of, shown
+from slipway.llm.values import count_of, list_of, number_of, shown
 
 
 def in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping[str, Any]:
@@ -38,6 +38,8 @@ def in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping
         return _of_mpt(given, where)
     if family in ("persimmon", "codegen"):  # each head has its own keys
         given = {**given, "num_key_value_heads": None}
+    if family in OF_CONVOLUTIONS:
+        return _of_lfm2(given, where)
     if family == "exaone":
         own = {name: given.get(theirs) for name, theirs in EXAONE.items()}
         return {**given, **{name: value for name, value in own.items() if value is not None}}
@@ -58,6 +60,23 @@ def _of_falcon(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     own["intermediate_size"] = own["intermediate_size"] or 4 * count_of(given, "hidden_size", where)
     one = given.get("multi_query", True) and not given.get("new_decoder_architecture")
     return {**given, **own, "num_key_value_heads": 1 if one else given.get("num_kv_heads")}
+
+
+def _of_lfm2(given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return a description whose feed-forward has the size that the network makes of the file's."""
+    own = _renamed(given, {"intermediate_size": "block_ff_dim", "rms_norm_eps": "norm_eps",
+                           "tie_word_embeddings": "tie_embedding"})  # fmt: skip
+    size = count_of(own, "intermediate_size", where)
+    if given.get("block_auto_adjust_ff_dim", given["model_type"] == "lfm2"):
+        multiple = count_of(given, "block_multiple_of", where, 256)
+        size = int(number_of(given, "block_ffn_dim_multiplier", where, 1.0) * int(2 * size / 3))
+        size = -(-size // multiple) * multiple
+    if not list_of(given, "layer_types", where):
+        count = count_of(given, "num_hidden_layers", where)
+        full = list_of(given, "full_attn_idxs", where)
+        own["layer_types"] = [FULL if i in full or not full else "conv" for i in range(count)]
+    own["first_k_dense_replace"] = given.get("num_dense_layers")
+    return {**own, "intermediate_size": size, "taps": count_of(given, "conv_L_cache", where, 3)}
 
 
 def _renamed(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

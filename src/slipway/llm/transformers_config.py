@@ -112,6 +112,8 @@ def _choices(given: Mapping[str, Any], family: str, where: str) -> dict[str, Any
         choices["slopes"] = _slopes(given, family, heads, size, where)
     if family == "mpt" and given.get("softmax_scale") is not None:
         choices["attention_scale"] = number_of(given, "softmax_scale", where, 1.0)
+    if "taps" in given:
+        choices["taps"] = given["taps"]
     if family == "hyperclovax":
         choices["sandwich"] = bool(given.get("use_post_norm"))
         if not choices["sandwich"]:

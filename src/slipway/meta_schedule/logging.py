@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from slipway.classic.placeholders import SCHEDULES, placeholder_of
 
 ROOT = "slipway.tuning"
 
@@ -29,3 +32,7 @@ def get_loggers_from_work_dir(
             )
         found.append(logger)
     return found
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, SCHEDULES)

@@ -15,6 +15,7 @@ from slipway.relay.ops.nn.block_dense import block_dense as block_dense
 from slipway.relay.ops.nn.block_dense import block_take as block_take
 from slipway.relay.ops.nn.cached_attention import cached_attention as cached_attention
 from slipway.relay.ops.nn.cached_attention import sloped_cached_attention as sloped_cached_attention
+from slipway.relay.ops.nn.cached_conv import cached_conv1d as cached_conv1d
 from slipway.relay.ops.nn.conv import conv1d as conv1d
 from slipway.relay.ops.nn.conv import conv2d as conv2d
 from slipway.relay.ops.nn.conv import conv3d as conv3d
@@ -121,6 +122,7 @@ __all__ = [
     "block_dense",
     "block_take",
     "cached_attention",
+    "cached_conv1d",
     "contrib_block_dense",
     "contrib_column_sum",
     "contrib_conv1d_nchwc",

@@ -362,7 +362,7 @@ def current_span() -> str:
 FAMILIES = (
     "nn.activation", "qnn.affine", "annotation", "nn.attention", "tensor.binary",
     "nn.block_dense", "packed.block_dense", "packed.blocked", "packed.blocked_conv",
-    "nn.expert_dense", "packed.expert_dense",
+    "nn.expert_dense", "packed.expert_dense", "nn.cached_conv",
     "nn.cached_attention", "packed.columns", "control", "qnn.conv", "nn.conv", "nn.conv_transpose",
     "packed.conv_by_size", "tensor.create", "nn.dense", "image.detection", "packed.dot_pairs",
     "tensor.index", "packed.interleave", "tensor.join", "nn.float_parts", "nn.norm", "nn.pad",

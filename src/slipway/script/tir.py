@@ -301,6 +301,11 @@ def cast(value: PrimExprLike, dtype: str) -> E.PrimExpr:
     return ops.cast(ops.as_expr(value), dtypes.canonical(dtype))
 
 
+def Cast(dtype: str, value: PrimExprLike) -> E.PrimExpr:
+    """Convert a value, in the order in which TVM prints it."""
+    return cast(value, dtype)
+
+
 def Select(
     condition: PrimExprLike, true_value: PrimExprLike, false_value: PrimExprLike
 ) -> E.PrimExpr:

@@ -187,6 +187,7 @@ _ARCHITECTURES = {
     "riscv64": "riscv64-linux-gnu",
 }  # fmt: skip
 _SHORTEST = 3  # letters and digits that a device is looked for by
+_HERE = ("native", "host", "local", "localhost", "this", "here", "self")
 
 
 def meant_by(name: str) -> str:
@@ -194,6 +195,8 @@ def meant_by(name: str) -> str:
 
     It may be a vendor, a device, a board, also a part of their names; a processor, or what kind.
     """
+    if name.lower() in _HERE:
+        return "This machine is 'llvm'."
     if triple := _ARCHITECTURES.get(_plain(name)):
         return f"It is what processors speak: write 'llvm -mtriple={triple}'."
     boards = [path.stem for path in sorted(_BOARDS.glob("*.toml"))]

@@ -31,7 +31,6 @@ from slipway.ir.expr import (
 from slipway.te.declare import compute
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
-from slipway.te.primitives.state import SCOPE
 from slipway.te.relayout import Relayout
 from slipway.te.rewrite import replace_nodes, rewrite
 from slipway.te.stage import Stage
@@ -186,10 +185,6 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
             f"cannot rfactor axis {axis.name!r} of stage {stage.name!r}: it is not a reduction "
             f"axis. Its reduction loops are: "
             f"{', '.join(a.name for a in stage.leaf_iter_vars if a.kind == 'reduce') or 'none'}"
-        )
-    if stage.attach_type == SCOPE:
-        raise ScheduleError(
-            f"cannot rfactor stage {stage.name!r} after compute_at; call rfactor first"
         )
     ndim = len(op.axis)
     factor_axis = integer_of(factor_axis, f"rfactor of stage {stage.name!r}: factor_axis")

@@ -275,3 +275,21 @@ def test_results_of_one_element_are_scheduled(shape, axis, keepdims):
     given = np.random.default_rng(0).standard_normal(shape).astype("float32")
     found = relay.create_executor("graph", mod, tvm.cpu(), "llvm").evaluate()(given).numpy()
     np.testing.assert_allclose(found, given.sum(axis, keepdims=keepdims), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "depth"), [(50, 3072), (9, 2048), (7, 1000)])
+@pytest.mark.parametrize("units", [48, 70])
+def test_deep_products_of_several_rows_are_as_exact_as_those_of_one(rows, depth, units):
+    """Thousands of steps one after the other would be off by three times as much."""
+    rng = np.random.default_rng(depth)
+    data = rng.standard_normal((rows, depth)).astype("float32")
+    weight = (rng.standard_normal((units, depth)) * depth**-0.5).astype("float32")
+    x = relay.var("x", shape=(rows, depth))
+    body = relay.nn.dense(x, relay.const(weight))
+    for target in TARGETS:
+        library = relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target=target)
+        model = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+        model.run(x=data)
+        exact = data.astype("float64") @ weight.T.astype("float64")
+        off = np.sqrt(np.mean((model.get_output(0).numpy() - exact) ** 2)) / np.abs(exact).max()
+        assert off < 1e-7

@@ -93,6 +93,14 @@ def cached_attention(d):
     return Case((*arrays, position, *more), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)
 
 
+@strategy("nn.cached_conv1d")
+def cached_conv(d):
+    rows, channels, taps = d.int(1, 6), d.int(1, 20), d.int(2, 5)
+    shapes = ((rows, channels), (channels, taps), (taps - 1, channels))
+    arrays = [d.array(shape, "float32", -1, 1) for shape in shapes]
+    return Case((*arrays, np.array([d.int(0, 5)], np.int32)), None, ulps=1, scale=taps)
+
+
 @strategy("random.threefry_generate", "random.threefry_split")
 def random_words(d):
     key = d.rng.integers(0, 2**64, 10, dtype="uint64")

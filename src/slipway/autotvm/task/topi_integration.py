@@ -85,7 +85,9 @@ def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = Non
     return decorate if func is None else decorate(func)
 
 
-def get_workload(outs: Any, task_name: str | None = None) -> tuple[Any, ...] | None:
+def get_workload(
+    outs: te.Tensor | Sequence[te.Tensor], task_name: str | None = None
+) -> tuple[Any, ...] | None:
     """Return the workload of what a template computed, or of what comes before; None: of none."""
     found = _made_by(_tensors(outs), task_name)
     return None if found is None else found[0]

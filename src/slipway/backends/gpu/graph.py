@@ -4,8 +4,8 @@ Products of float16 and bfloat16 are summed in float32. Matrix units take their 
 are; elsewhere they are widened before.  Attention becomes one operator where it is one kernel, but
 not in a model whose products are on matrix units, which that kernel does not use.
 
-A join is fused with its neighbours however many tensors it has, up to `MOST`: a launch costs more
-than to look in which part an element lies, and no loop here copies a part by itself.
+A join is fused with its neighbours however many tensors it has, up to what a kernel takes: a launch
+costs more than to look in which part an element lies, and no loop here copies a part by itself.
 
 A transposed convolution becomes a convolution, for which there are tiles: a thread that gathers one
 of its pixels asks of every tap whether it falls on the image.
@@ -18,6 +18,7 @@ from typing import Any
 from slipway.backends.gpu.half_weights import half_weights
 from slipway.backends.gpu.images import in_texels, takes_images, with_images
 from slipway.backends.gpu.joins import joined_reductions
+from slipway.backends.gpu.limits import most_tensors
 from slipway.backends.gpu.row_joins import joined_rows
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
@@ -40,7 +41,7 @@ from slipway.transform.graph.pipeline import (
 )
 from slipway.transform.graph.precision.widen_products import WIDE, widen_products
 from slipway.transform.graph.simplify_expr import simplify_expr
-from slipway.transform.graph.split_joins import MOST
+from slipway.transform.graph.split_joins import MOST, split_joins
 from slipway.transform.manager import Pass, Setting
 
 
@@ -96,6 +97,11 @@ def _joins(function: Function, setting: Setting) -> Function:
     return joined_reductions(function, setting.target)
 
 
+def _splits(function: Function, setting: Setting) -> Function:
+    assert setting.target is not None
+    return split_joins(function, most_tensors(setting.target) - 1)
+
+
 def _rows(function: Function, setting: Setting) -> Function:
     assert setting.target is not None
     return joined_rows(function, setting.target)
@@ -128,7 +134,8 @@ PASSES: tuple[Pass, ...] = (
     setting_pass("TexelLayout", lambda function, _: in_texels(function), _has_images),
     setting_pass("WinogradConv", _winograd, exact=False),
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
-    *ending(wide=MOST),
+    setting_pass("SplitJoins", _splits),
+    *ending(wide=MOST, most_tensors=most_tensors),
     setting_pass("JoinReductions", _joins, exact=False),
     setting_pass("JoinRows", _rows, lambda setting: not _has_images(setting), exact=False),
     setting_pass("HalfWeights", _halves, lambda setting: not _has_images(setting)),

@@ -29,8 +29,10 @@ _OPT_IN = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 163, 89: 99, 90
            101: 227, 103: 227, 110: 227, 120: 99, 121: 99}  # fmt: skip
 _GIVEN = frozenset(("opencl", "cuda", "nvptx", "metal", "rocm"))
 _PARAMETERS = 128  # of a kernel, in every language here
-_POINTERS = {"webgpu": 8}  # of a kernel, where a language counts them by themselves
+_POINTERS = {"webgpu": 8, "metal": 31}  # of a kernel, where a language counts them by themselves
+_USUAL_POINTERS = {"vulkan": 32}  # lavapipe's; others have more, and say so at each launch
 _PUSHED_BYTES = {"vulkan": 128}  # of numbers that a kernel is given
+_THREADS = {"rocm": 1024}  # of a block, which every device of a kind runs; of others 256
 _BLOCKS = {"vulkan": 65535, "webgpu": 65535}  # along an axis
 
 
@@ -91,6 +93,14 @@ def most_steps(target: Target) -> int | None:
     return ANY_GPU.thread_steps if target.kind.name == "vulkan" else None
 
 
+def most_tensors(target: Target) -> int:
+    """Return how many tensors a kernel of a model may read and write."""
+    kind, attrs = target.kind.name, target.attrs
+    pointers = attrs.get("max_per_stage_descriptor_storage_buffer")
+    usual = _POINTERS.get(kind, _USUAL_POINTERS.get(kind, _PARAMETERS))
+    return min(int(pointers or usual), int(attrs.get("max_function_args") or _PARAMETERS))
+
+
 def check_limits(kernel: DeviceKernel, target: Target) -> None:
     """Raise CodegenError for a kernel that takes more than the target has."""
     name, kind = kernel.name, target.kind.name
@@ -99,6 +109,8 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
     extents = [ops.as_int(kernel.extents[axis]) for axis in axes]
     known = [extent for extent in extents if extent is not None]
     threads, allowed = prod(known), most_threads(target)
+    if not target.attrs.get("max_threads_per_block"):
+        allowed = max(allowed, _THREADS.get(kind, 0))
     if threads > allowed:
         product = " x ".join(f"{n} ({axis})" for n, axis in zip(extents, axes, strict=True))
         raise CodegenError(

@@ -50,19 +50,25 @@ COSTLY_FLOPS = 4
 REPEAT_LIMIT = 2
 
 
+# Tensors that kernels of one fused reduction hand to each other, as softmax does: largest and sum.
+HANDED_ON = 2
+
+
 Ends = Callable[[Expr], bool]
 
 
 def fuse_ops(
-    function: Function, max_depth: int = MAX_DEPTH, ends: Ends | None = None, wide: int = WIDE
-) -> Function:
+    function: Function, max_depth: int = MAX_DEPTH, ends: Ends | None = None, wide: int = WIDE,
+    most_tensors: int | None = None,
+) -> Function:  # fmt: skip
     """Return `function` whose body calls kernels of at most `max_depth` operators.
 
     With `max_depth` 1 every operator becomes a kernel of its own.  An operator for which `ends` is
     true is the last of its kernel; a join of more than `wide` tensors is a kernel by itself.
+    Operators that would read and write more than `most_tensors` together stay apart.
     """
     graph = _Graph(function, wide)
-    graph.ends = ends
+    graph.ends, graph.most_tensors = ends, most_tensors
     if max_depth > 1:
         for phase in range(3):
             graph.fuse(phase, max_depth)
@@ -102,6 +108,7 @@ class _Node:
 
 class _Graph:
     ends: Ends | None = None
+    most_tensors: int | None = None
 
     def __init__(self, function: Function, wide: int) -> None:
         self.nodes: list[_Node] = []
@@ -157,8 +164,23 @@ class _Graph:
                 _joined(members) <= MOST
                 and _unrolled_size(members) <= MAX_UNROLLED
                 and _evaluated(members) <= max(FEW_EVALUATED, MAX_EVALUATED * len(members))
+                and (self.most_tensors is None or self._tensors(members) <= self.most_tensors)
             ):
                 self._commit(node, sink, sink)
+
+    def _tensors(self, group: list[_Node]) -> int:
+        """Count what the kernels of a group read and write; a reduction hands on what it gives."""
+        inside = {id(node.expr) for node in group}
+        read = {
+            id(child): child
+            for node in group
+            for child in children(node.expr)
+            if id(child) in self.of and id(child) not in inside
+        }
+        last = max(group, key=lambda node: node.index)
+        reduces = any(node.pattern > OpPattern.INJECTIVE for node in group)
+        counted = (*read.values(), last.expr)
+        return sum(len(flatten(e.checked_type)) for e in counted) + (HANDED_ON if reduces else 0)
 
     def _may_fuse(self, node: _Node, sink: _Node, phase: int) -> bool:
         own = node.group_pattern

@@ -14,6 +14,7 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.verify import GraphLaws
 from slipway.relay.visit import post_order
+from slipway.target import Target
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.conv.flatten_atrous import flatten_atrous_conv
 from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
@@ -97,12 +98,20 @@ def setting_pass(
     )
 
 
-def fuse(ends: Ends | None = None, wide: int = WIDE) -> Pass:
-    """Return FuseOps; `ends` and `wide` say which kernels end, and which joins are alone."""
+def fuse(
+    ends: Ends | None = None, wide: int = WIDE, most_tensors: Callable[[Target], int] | None = None
+) -> Pass:
+    """Return FuseOps; `ends` and `wide` say which kernels end, and which joins are alone.
+
+    `most_tensors` says how many a kernel for a target takes.
+    """
 
     def run(function: Function, setting: Setting) -> Function:
         depth = int(setting.context.option("relay.FuseOps.max_depth", MAX_DEPTH))
-        return fuse_ops(function, depth, ends, wide)
+        most = None
+        if most_tensors is not None and setting.target is not None:
+            most = most_tensors(setting.target)
+        return fuse_ops(function, depth, ends, wide, most)
 
     return setting_pass("FuseOps", run)
 
@@ -170,11 +179,13 @@ MIDDLE: tuple[Pass, ...] = (
 )
 
 
-def ending(ends: Ends | None = None, wide: int = WIDE) -> tuple[Pass, ...]:
+def ending(
+    ends: Ends | None = None, wide: int = WIDE, most_tensors: Callable[[Target], int] | None = None
+) -> tuple[Pass, ...]:
     """Return the last passes: the body of the result calls kernels and nothing else."""
     return (
         graph_pass("OwnOutputs", own_outputs),
-        fuse(ends, wide),
+        fuse(ends, wide, most_tensors),
         graph_pass("KernelPerOp", _kernel_per_op, missed=_in_no_kernel),
     )
 

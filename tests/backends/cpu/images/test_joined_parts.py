@@ -32,6 +32,15 @@ def test_whole_vectors_single_elements_and_wide_types_are_joined_in_place(widths
     assert run(joined(widths, dtype), "llvm -mcpu=znver4") != "join.parts"
 
 
-def test_parts_along_other_axes_are_joined_in_place():
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("axis", "shape"), [(1, (3, 5, 20)), (2, (2, 9, 3, 23)), (1, (30, 5, 7))])
+def test_what_lies_behind_one_another_is_a_stretch_too(target, axis, shape):
+    """Along an axis that others lie inside of, each part has a run of memory for each position."""
+    for dtype in ("int8", "float16"):
+        parts = [relay.var(f"x{i}", shape=shape, dtype=dtype) for i in range(3)]
+        assert run(relay.concatenate(parts, axis=axis), target) == "join.parts"
+
+
+def test_parts_along_the_first_axis_are_joined_in_place():
     parts = [relay.var(f"x{i}", shape=(3, 5, 20), dtype="int8") for i in range(2)]
-    assert run(relay.concatenate(parts, axis=1), "llvm -mcpu=znver4") != "join.parts"
+    assert run(relay.concatenate(parts, axis=0), "llvm -mcpu=znver4") != "join.parts"

@@ -84,6 +84,21 @@ def test_many_filters_of_one_axis_are_in_blocks(data):
     assert any("conv1d_nchwc" in name for name in names)
 
 
+@pytest.mark.parametrize(("channels", "filters"), [(2, 200), (3, 192)])
+def test_channels_with_very_many_filters_are_groups(channels, filters):
+    """Repeated they would be read lane by lane: a vector may have filters of two channels."""
+    x = relay.var("x", shape=(2, channels, 61, 23))
+    body = convolution(x, (filters, 1, 1, 7), channels)
+    names = kernels(body, "llvm -mcpu=znver4")
+    assert not any("repeat" in name for name in names)
+    module = slipway.IRModule.from_expr(relay.Function([x], body))
+    model = GraphModule(relay.build(module, "llvm")["default"](slipway.cpu(0)))
+    data = np.random.default_rng(1).standard_normal((2, channels, 61, 23)).astype("float32")
+    model.run(x=data)
+    wanted = interpret(module, data)
+    np.testing.assert_allclose(model.get_output(0).numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("times", [8, 12])
 def test_channels_with_several_filters_are_not_repeated(times):
     data, weight = (3, 3, 38, 15), (3 * times, 1, 3, 3)

@@ -64,6 +64,9 @@ from slipway.target.cores import Core
 
 _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 
+# Filters of each channel from which it is a group with filters: to repeat it takes longer.
+MANY_FILTERS = 64
+
 
 def alter_layout(
     function: Function,
@@ -182,7 +185,7 @@ class _AlterLayout(PairedProducts):
             return row
         if attrs.groups == 1:
             return self.dense_conv(call, data, kernel, wish)
-        if attrs.groups == data.shape[1]:
+        if attrs.groups == data.shape[1] and kernel.shape[0] < MANY_FILTERS * attrs.groups:
             return self.depthwise_conv(call, data, kernel, wish)
         return self.grouped_conv(call, data, kernel, wish)
 

@@ -63,10 +63,12 @@ def _is_in_parts(attrs: JoinAttrs, in_types: Sequence[Type], target: Target) -> 
 def _joins_narrow_rows(attrs: JoinAttrs, parts: Sequence[TensorType], target: Target) -> bool:
     """Whether rows of bytes or halves are joined, whose vectors would lie in several parts."""
     first, rank = parts[0], parts[0].rank
-    along_last = rank > 0 and attrs.axis % rank == rank - 1
-    if len(parts) < 2 or dtypes.bits_of(first.dtype) not in (8, 16) or not along_last:
+    if len(parts) < 2 or dtypes.bits_of(first.dtype) not in (8, 16) or not rank:
         return False
-    lanes, rows = vector_lanes(target, first.dtype), [part.shape[-1] for part in parts]
+    axis = attrs.axis % rank
+    if prod(first.shape[:axis]) < 2:
+        return False  # each part is copied as one
+    lanes, rows = vector_lanes(target, first.dtype), [prod(part.shape[axis:]) for part in parts]
     return min(rows) >= SHORTEST and any(row % lanes for row in rows[:-1])
 
 

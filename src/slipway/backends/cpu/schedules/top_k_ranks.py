@@ -12,7 +12,7 @@ than whatever compares fewer of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
+    from slipway.ir.builder import BufferVar
+    from slipway.ir.expr import PrimExpr
     from slipway.relay.ops.tensor.sort import TopKAttrs
 
 
@@ -90,13 +92,13 @@ class RankLoops(RowLoops):
                     self.place(outer, inner, i, rank)
         return ib.get()
 
-    def place(self, outer: Any, inner: Any, i: Any, rank: Any) -> None:
+    def place(self, outer: PrimExpr, inner: PrimExpr, i: PrimExpr, rank: PrimExpr) -> None:
         """Store element `i` of a row in the place of its rank."""
         values, positions = self.results
         values[outer, rank, inner] = self.x[outer, i, inner]
         positions[outer, rank, inner] = ops.cast(i, positions.dtype)
 
-    def write_keys(self, keys: Any, element: Any) -> None:
+    def write_keys(self, keys: BufferVar, element: Callable[[PrimExpr], Any]) -> None:
         """Write the keys of a row; what fills the last vector comes after all of them."""
         ib, lanes = self.ib, self.knobs.lanes
         whole, tail = divmod(self.length, lanes)
@@ -112,7 +114,7 @@ class RankLoops(RowLoops):
         with ib.for_range(self.length, whole * lanes + lanes if tail else self.length, "i") as i:
             keys[i] = ops.max_value(self.kind)
 
-    def count_all(self, keys: Any, ranks: Any) -> None:
+    def count_all(self, keys: BufferVar, ranks: BufferVar) -> None:
         """Count the ranks of a row, `vectors` of them at a time and then what is left."""
         ib, (lanes, vectors) = self.ib, (self.knobs.lanes, self.knobs.vectors)
         blocks = self.padded // lanes
@@ -125,7 +127,7 @@ class RankLoops(RowLoops):
                 first = ops.const(whole * vectors * lanes, "int32")
                 self.count_tile(keys, ranks, first, remainder)
 
-    def count_tile(self, keys: Any, ranks: Any, first: Any, vectors: int) -> None:
+    def count_tile(self, keys: BufferVar, ranks: BufferVar, first: PrimExpr, vectors: int) -> None:
         """Count the ranks of `vectors` vectors from `first` on."""
         ib, lanes, one = self.ib, self.knobs.lanes, ops.const(1, self.kind)
         own = [ib.allocate(self.kind, (lanes,), f"own{v}", scope="local") for v in range(vectors)]

@@ -424,8 +424,15 @@ def _classic(
 ) -> Call:  # fmt: skip
     """Resample the axes `letters`; without a rounding the nearest element is the one before.
 
-    Under align_corners it is the nearest one, halves upward.
+    Under align_corners it is the nearest one, halves upward.  In TVM 0.8 the layout stands where
+    later releases have the region, and what is given by place behind it a place earlier.
     """
+    if isinstance(roi, str):
+        roi, usual, layout, by_place = None, f"NC{letters}", roi, layout
+        if by_place != usual:
+            if mode not in COORDINATES:
+                rounding_method = mode
+            mode, method = method if method in COORDINATES else mode, by_place
     if roi is not None and np.size(roi) and np.any(np.asarray(roi)):
         raise BadArgument("roi", f"is {roi}; cut the region out with strided_slice first")
     if extrapolation_value:

@@ -18,16 +18,18 @@ position d before its own is less by slope * d (ALiBi).
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.op_registry import BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank
-from slipway.relay.ops.nn.cached_kernel import LARGEST_HALF, cached_attention_kernel
+from slipway.relay.ops.nn.cached_kernel import (
+    LARGEST_HALF,
+    CachedAttentionAttrs,
+    cached_attention_kernel,
+)
 from slipway.relay.ops.nn.rotary import need_position
 from slipway.relay.types import TensorType, Type
 
@@ -35,23 +37,6 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
 CACHES = ("float32", "float16", "bfloat16")  # what caches may hold
-
-
-@node
-class CachedAttentionAttrs(Attrs):
-    """`scale` None is one over the root of the head size.
-
-    With a `window`, a position sees itself and the window - 1 before it; with a `softcap` c,
-    scores become c tanh(score / c).
-    """
-
-    scale: float | None = None
-    window: int = 0
-    softcap: float = 0.0
-
-    def factor(self, size: int) -> float:
-        """Return the factor of the scores for heads of `size` elements."""
-        return 1 / math.sqrt(size) if self.scale is None else self.scale
 
 
 CACHED_ATTENTION = register_op(

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway import dtypes
 from slipway.ir import builder, ops
 from slipway.ir import expr as E
 from slipway.ir.builder import BufferVar
 from slipway.ir.expr import PrimExpr
+from slipway.ir.node import node
+from slipway.relay.op_registry import Attrs
 from slipway.relay.ops.nn.lanes import Lanes
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType
 
-if TYPE_CHECKING:
-    from slipway.relay.ops.nn.cached_attention import CachedAttentionAttrs
-
 LOWEST = -3.0e38  # a score that no finite one lies below
 LARGEST_HALF = 65504.0  # an infinite key would make every score of its head NaN
+
+
+@node
+class CachedAttentionAttrs(Attrs):
+    """`scale` None is one over the root of the head size.
+
+    With a `window`, a position sees itself and the window - 1 before it; with a `softcap` c,
+    scores become c tanh(score / c).
+    """
+
+    scale: float | None = None
+    window: int = 0
+    softcap: float = 0.0
+
+    def factor(self, size: int) -> float:
+        """Return the factor of the scores for heads of `size` elements."""
+        return 1 / math.sqrt(size) if self.scale is None else self.scale
 
 
 def cached_attention_kernel(

@@ -11,6 +11,7 @@ from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.dims import usual
+from slipway.relay.ops.nn.cached_conv import cached_conv
 from slipway.relay.ops.nn.cached_kernel import cached_attention_kernel
 from slipway.relay.ops.nn.rotary import rotary
 
@@ -90,6 +91,21 @@ def _cost(problem: Problem, knobs: CachedKnobs) -> float:
 )  # fmt: skip
 def schedule_cached(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: CachedKnobs
+) -> te.Schedule:
+    """The statements are scheduled already."""
+    return schedule_opaque(problem.target, outs)
+
+
+@register_strategy(
+    "nn.cached_conv1d", name="cached_conv.vectors",
+    compute=lambda problem, inputs, knobs: cached_conv(
+        list(inputs), problem.out_types[0], knobs.lanes
+    ),
+    default=lambda problem: RotaryKnobs(_lanes(problem)), space=_rotary_space,
+    cost=lambda problem, knobs: float(usual(problem.out_types[0].size) / knobs.lanes),
+)  # fmt: skip
+def schedule_cached_conv(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RotaryKnobs
 ) -> te.Schedule:
     """The statements are scheduled already."""
     return schedule_opaque(problem.target, outs)

@@ -12,14 +12,14 @@ from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import prefetch_steps, worth_sharing
 from slipway.backends.cpu.schedules.matmul.gemm import bytes_of_row
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
-from slipway.backends.cpu.schedules.matmul.partial_sums import in_parts
+from slipway.backends.cpu.schedules.matmul.partial_sums import PART, TILE_PART, in_parts
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
     register_tile,
     sums_in_registers,
 )
 from slipway.backends.cpu.tile import MicroKernel, Tile, choose_tile, fma, tile_space
-from slipway.backends.stages import inline_injective, new_schedule, shape_of
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, SizedKnobs, Space, register_strategy
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def schedule_dense_pack(
     accumulator = sums_in_registers(schedule, output, dense)
     stage = schedule[output]
     n_outer, m_outer = matrix_tiles(stage, tile, lanes)
-    inner = schedule[in_parts(schedule, accumulator, lanes) if rows == 1 else accumulator]
+    inner = schedule[in_parts(schedule, accumulator, lanes, PART if rows == 1 else TILE_PART)]
     schedule[accumulator].compute_at(stage, m_outer)
     size = blocks * lanes * depth
     if worth_sharing(rows * size, target, 4 * size):
@@ -88,7 +88,8 @@ def schedule_dense_pack(
     split = split_steps(inner, k, tile, target)
     register_tile(inner, [*part, split.asking], [split.unrolled, m, n_block], n_lane)
     if rows > 1 and prefetch_steps(lanes, target):  # else asking takes longer than waiting
-        at = PanelProgress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
+        step = part[0] * extent_of(k) + k if part else k
+        at = PanelProgress(te.floordiv(m, tile.rows), -(-rows // tile.rows), step, depth)
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector
             position = partial(_line, block)

@@ -18,7 +18,7 @@ from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
-from slipway.backends.cpu.schedules.matmul.partial_sums import in_parts
+from slipway.backends.cpu.schedules.matmul.partial_sums import PART, TILE_PART, in_parts
 from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
@@ -283,7 +283,9 @@ def schedule_batch_matmul(
     stage, part = tile_product(schedule, output, tiles, knobs, target, parallel)
 
     alone = shape_of(tiles)[-3] == 1 and not lane_fma
-    summed = in_parts(schedule, accumulator, lanes) if alone else accumulator
+    summed = accumulator
+    if not lane_fma:
+        summed = in_parts(schedule, accumulator, lanes, PART if alone else TILE_PART)
     schedule[accumulator].compute_at(stage, part)
     if lane_fma:
         groups = schedule.cache_read(left, "local", [accumulator])
@@ -336,10 +338,12 @@ def panel_product(
     each = image_tiles(
         stage, (*batch, panel), [rows], vector, lane, rows=tile.rows, part=part, shared=parallel
     )
+    summed = in_parts(schedule, tiles, lanes, TILE_PART)
     schedule[tiles].set_scope("local")
-    inner: Any = schedule[tiles]
-    inner.compute_at(stage, each)
+    schedule[tiles].compute_at(stage, each)
+    inner: Any = schedule[summed]
     *p, row, block, lane = inner.op.axis
+    (k,) = inner.op.reduce_axis
     register_tile(inner, [*p, k], [row, block], lane)
 
 
