@@ -8,7 +8,7 @@ is imported through its body.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from slipway.frontends.onnx.reader import DTYPE_OF, onnx_package
 from slipway.frontends.onnx.values import Optional, Value
@@ -16,10 +16,17 @@ from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.relay.dims import is_open
 from slipway.relay.types import ANY
 
+
+class Called(Protocol):
+    """A function of a model, or a node that calls one."""
+
+    domain: str
+
+
 CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
 
 
-def called(of: Any, name: str) -> tuple[str, str, str]:
+def called(of: Called, name: str) -> tuple[str, str, str]:
     """Return what tells the functions of a model apart; `of` is one of them, or a call."""
     return of.domain, name, getattr(of, "overload", "")  # since onnx 1.16
 

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from slipway.errors import ModelError
 from slipway.frontends.onnx.reader import onnx_package
+
+
+class Model(Protocol):
+    """What is read of a ModelProto."""
+
+    functions: Any
+    graph: Any
+
+
+class Node(Protocol):
+    """What is read of a NodeProto."""
+
+    input: Sequence[str]
+    attribute: Any
 
 
 def opset_of(proto: Any, wanted: int | None = None) -> int:
@@ -34,7 +49,7 @@ def opset_of(proto: Any, wanted: int | None = None) -> int:
     return version
 
 
-def check_names(proto: Any) -> None:
+def check_names(proto: Model) -> None:
     """Raise ModelError where a name of the model stands for two values.
 
     ONNX asks for static single assignment in each graph; a value with two makers would be one of
@@ -127,10 +142,10 @@ def _sorted(body: Any) -> list[int] | None:
     return order if len(order) == len(reads) else None
 
 
-def names_read(node: Any) -> list[str]:
+def names_read(node: Node) -> list[str]:
     """Return the names that a node reads, those that its subgraphs read included."""
     found: list[str] = []
-    nodes = [node]
+    nodes: list[Any] = [node]
     while nodes:
         inner = nodes.pop()
         found += inner.input

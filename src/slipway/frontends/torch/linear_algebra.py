@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.linear_algebra import cholesky, determinant, inverse, solution
 from slipway.frontends.torch.converters import NodeView, cast, converter, like
+from slipway.relay.expr import Expr
 from slipway.relay.op_registry import const
 
 
@@ -66,9 +67,10 @@ def solve_triangular(node: NodeView) -> Any:
         kept = relay.add(kept, const(np.eye(shape[-1], dtype=a.tensor_type.dtype)))
     batch = node.out.shape[:-2]
 
-    def turned(x: Any) -> Any:
+    def turned(x: Expr) -> Expr:
         rank = x.tensor_type.rank
-        return relay.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+        made: Expr = relay.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+        return made
 
     left = node.arg("left", True)
     kept, b = (

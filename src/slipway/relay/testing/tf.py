@@ -17,7 +17,7 @@ def convert_to_list(x: Any) -> list[Any]:
     return x if isinstance(x, list) else [x]
 
 
-def vmobj_to_list(o: Any) -> list[Any]:
+def vmobj_to_list(o: object) -> list[Any]:
     """Return what a virtual machine gave, an array or a tuple of such, as a flat list of arrays."""
     if isinstance(o, (list, tuple)):
         return [array for value in o for array in vmobj_to_list(value)]

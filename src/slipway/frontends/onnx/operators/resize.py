@@ -11,7 +11,8 @@ from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.resize_matrix import antialiased, cropped
-from slipway.relay.dims import is_open, scaled
+from slipway.relay.dims import Extent, is_open, scaled
+from slipway.relay.expr import Expr
 from slipway.relay.op_registry import const
 from slipway.relay.ops.image.resize import ResizeAttrs
 
@@ -35,7 +36,7 @@ def upsample(node: NodeView) -> Any:
     return relay.image.resize(x, size, factors, method, "asymmetric", "floor")
 
 
-def _emptied(x: Any, size: Sequence[Any]) -> Any:
+def _emptied(x: Expr, size: Sequence[Extent]) -> Expr:
     """Return the data without the elements of an axis of which a factor leaves nothing."""
     for axis, extent in enumerate(size):
         if not is_open(extent) and extent == 0:

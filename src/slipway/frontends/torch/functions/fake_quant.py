@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, converter, number
 from slipway.relay.expr import Constant, Expr
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 OBSERVED = "_fused_moving_avg_obs_fq_helper_functional"
 STATE = ("running_min", "running_max", "scale", "zero_point")  # its results after the first two
@@ -76,7 +79,7 @@ def _rounded(node: NodeView, axis: int) -> Any:
     return relay.multiply(relay.subtract(relay.clip(whole, low, high), shift), steps)
 
 
-def kept_as_they_are(program: Any) -> set[str]:
+def kept_as_they_are(program: ExportedProgram) -> set[str]:
     """Return the buffers of observers that are off, which their program writes back unchanged."""
     import torch
 
