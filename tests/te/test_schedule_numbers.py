@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import slipway as tvm
 from slipway import te
 from slipway.errors import ScheduleError
 from slipway.ir.interpreter.interpret import run
