@@ -83,6 +83,7 @@ NO_FITS = {
         "MOST": "code", "GAIN": "code", "UNIT": "of integers", "FEW_ROWS": "code",
     },
     "schedules/matmul/gemm.py": {"MOST_COPIES": "code"},
+    "lowering/alter_layout.py": {"MANY_FILTERS": "multiply-adds, of copies"},
     "lowering/join_groups.py": {"CUTTING": "multiply-adds, of copies"},
     "lowering/integer_products.py": {
         "EXACT_IN_FLOAT32": "integers of a float32", "MOST_PARTS": "compile time",

@@ -10,14 +10,14 @@ from slipway.errors import ModelError
 from slipway.frontends.onnx.reader import onnx_package
 
 
-class Model(Protocol):
+class ModelLike(Protocol):
     """What is read of a ModelProto."""
 
     functions: Any
     graph: Any
 
 
-class Node(Protocol):
+class NodeLike(Protocol):
     """What is read of a NodeProto."""
 
     input: Sequence[str]
@@ -49,7 +49,7 @@ def opset_of(proto: Any, wanted: int | None = None) -> int:
     return version
 
 
-def check_names(proto: Model) -> None:
+def check_names(proto: ModelLike) -> None:
     """Raise ModelError where a name of the model stands for two values.
 
     ONNX asks for static single assignment in each graph; a value with two makers would be one of
@@ -142,7 +142,7 @@ def _sorted(body: Any) -> list[int] | None:
     return order if len(order) == len(reads) else None
 
 
-def names_read(node: Node) -> list[str]:
+def names_read(node: NodeLike) -> list[str]:
     """Return the names that a node reads, those that its subgraphs read included."""
     found: list[str] = []
     nodes: list[Any] = [node]

@@ -34,13 +34,13 @@ CALLS = (
 )  # fmt: skip
 
 
-class Graph(Protocol):
+class GraphDefLike(Protocol):
     """A GraphDef of TensorFlow."""
 
     node: Any
 
 
-class Node(Protocol):
+class NodeDefLike(Protocol):
     """A NodeDef of TensorFlow."""
 
     name: str
@@ -106,7 +106,7 @@ def _node_of(name: str) -> str:
     return name.removeprefix("^").partition(":")[0]
 
 
-def reached(definition: Graph, outputs: Sequence[str]) -> Iterator[Any]:
+def reached(definition: GraphDefLike, outputs: Sequence[str]) -> Iterator[Any]:
     """Yield the nodes that outputs depend on, in the order of the graph."""
     nodes = {node.name: node for node in definition.node}
     found: set[str] = set()
@@ -148,7 +148,7 @@ def _add_input(definition: Any, name: str, kind: int, shape: Sequence[int]) -> N
         node.attr["shape"].shape.dim.add().size = extent
 
 
-def last_results(definition: Graph) -> list[str]:
+def last_results(definition: GraphDefLike) -> list[str]:
     """Return the names of all that the last node gives, and of all variables of its loop.
 
     A node that gives nothing, which functions end with, is none.
@@ -164,9 +164,9 @@ def last_results(definition: Graph) -> list[str]:
     return [last.name] if count <= 1 else [f"{last.name}:{number}" for number in range(count)]
 
 
-def _loop_of(end: Node, nodes: Mapping[str, Node]) -> str:
+def _loop_of(end: NodeDefLike, nodes: Mapping[str, NodeDefLike]) -> str:
     """Return the name of the loop that an Exit leaves: that of the Enter of its variable."""
-    node: Node | None = end
+    node: NodeDefLike | None = end
     for kind in ("Switch", "Merge", "Enter"):
         node = nodes.get(_node_of(node.input[0]) if node and node.input else "")
         if node is None or node.op not in (kind, f"Ref{kind}"):
@@ -174,12 +174,12 @@ def _loop_of(end: Node, nodes: Mapping[str, Node]) -> str:
     return str(node.attr["frame_name"].s) if node else ""
 
 
-def _results_of(node: Node) -> int:
+def _results_of(node: NodeDefLike) -> int:
     """Return how many tensors a node gives."""
     return sum(count for _, count in _given_by(node))
 
 
-def _given_by(node: Node) -> list[tuple[str, int]]:
+def _given_by(node: NodeDefLike) -> list[tuple[str, int]]:
     """Return the names of a node's results, each with how many tensors it is."""
     from tensorflow.python.framework import op_def_registry
 
@@ -196,7 +196,7 @@ def _given_by(node: Node) -> list[tuple[str, int]]:
     return found
 
 
-def _by_number(name: str, nodes: Mapping[str, Node]) -> str:
+def _by_number(name: str, nodes: Mapping[str, NodeDefLike]) -> str:
     """Return a tensor's name as graphs have it for one that functions have, node:result:number."""
     node, _, tail = name.partition(":")
     result, _, number = tail.partition(":")
