@@ -54,6 +54,7 @@ def _dividend_in(an: Analyzer, x: Linear, mod: Atom, k: int) -> tuple[Linear, Li
     """Return (c * (y // c), y) for the atom y % c where x has k times the former.
 
     A remainder is kept with coefficients below c, so its y may differ from the quotient's.
+    Where x has c * (y // c % e) it is that, and y % (c * e).
     """
     assert mod.arg is not None
     factor = k * mod.divisor
@@ -66,6 +67,12 @@ def _dividend_in(an: Analyzer, x: Linear, mod: Atom, k: int) -> tuple[Linear, Li
             assert div.arg is not None
             if an.floormod(div.arg, div.divisor).key == remainder.key:
                 return Linear({div: mod.divisor}, 0, x.dtype), div.arg
+        if div.kind == "mod" and n == factor:
+            assert div.arg is not None
+            y = recombined(an, div.arg.scaled(mod.divisor).plus(remainder))
+            if mod not in y.terms:
+                whole = Linear({div: mod.divisor}, 0, x.dtype)
+                return whole, an.floormod(y, mod.divisor * div.divisor)
     return None
 
 

@@ -40,6 +40,34 @@ def test_rows_before_axes_of_one(target, row):
     run(relay.sum(var("w", 1, 1, row, 1), axis=[1]) * var("v", 1, row, 1), target)
 
 
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("rows", [(2, 2), (7, 3), (3, 5), (5, 6), (3, 1, 7)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_rows_of_several_axes(target, rows, dtype):
+    """Axes that each read has one after the other are one row, in whatever type."""
+    x = relay.var("x", shape=(6, 11, *rows), dtype=dtype)
+    run(relay.take(x, relay.var("i", shape=(7,), dtype="int32"), axis=1), target)
+    one = relay.var("y", shape=(11, *[1 for _ in rows]), dtype=dtype)
+    run(relay.maximum(x, one), target)
+    run(relay.transpose(x, (1, 0, *range(2, 2 + len(rows)))), target)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+def test_what_is_broadcast_over_batches_is_read_as_it_lies(dtype):
+    """Vectors that are longer than the rows find their places without a division."""
+    x = relay.var("x", shape=(16, 144, 6, 5), dtype=dtype)
+    y = relay.var("y", shape=(144, 6, 5), dtype=dtype)
+    code = code_of(relay.add(x, y), "llvm -mcpu=znver4")
+    assert not re.search(r"v(gather|scatter|pinsr|pextr|pmuludq|pmulhuw)", code)
+
+
+def test_gathered_rows_of_half_vectors_are_copied():
+    x = relay.var("x", shape=(30, 121, 7, 3), dtype="float16")
+    index = relay.const(np.arange(84, dtype="int32"))
+    code = code_of(relay.take(x, index, axis=1), "llvm -mcpu=znver4")
+    assert not re.search(r"v(gather|pinsr|pextr)", code)
+
+
 def code_of(body, target):
     library = relay.build(IRModule.from_expr(body), target=target)
     return library.get_lib().get_source("asm")

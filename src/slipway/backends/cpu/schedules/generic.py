@@ -73,7 +73,7 @@ def schedule_elementwise_stage(
     inner = loops.pop()
     row = inner.extent
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
-    short = short_row_lanes(schedule, tensor, target, lanes) if is_row else 0
+    short = short_row_lanes(schedule, tensor, target, lanes, runs[-1][0])
     if short:
         steps, inner = split(stage, inner, short)
         stage.unroll(steps.axis)

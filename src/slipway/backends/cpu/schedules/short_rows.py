@@ -11,7 +11,7 @@ a function of few lanes takes as long as one of many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,12 @@ _MOST_SPREAD, _FEWEST_SPREAD = 4, 4
 _PER_CONSTANT = 2  # of a function: its steps, for each constant that it takes
 
 
-def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> int:
+def short_row_lanes(
+    schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int, first: int
+) -> int:
     """Return the lanes of vectors for the rows of a stage that are shorter than `lanes`.
 
+    A row is made of the axes from `first` on, which are one loop (`generic.fused_neighbours`).
     1 where some operand lies across the row: one element after the other.  0 where rows are no
     shorter, or better fused.
     """
@@ -48,11 +51,14 @@ def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
         return 0
     extents: list[Any] = [extent_of(axis) for axis in op.axis]
     along = row_axis(extents)
-    row = extents[along]
-    if is_open(row) or not 2 <= row < lanes or usual(prod(extents)) < 4 * lanes:
+    if any(map(is_open, extents[first:])) or usual(prod(extents)) < 4 * lanes:
+        return 0
+    row = prod(extents[first:])
+    if not 2 <= row < lanes:
         return 0
     nodes = list(_expanded(schedule, op))
-    if len(nodes) > _MOST_NODES or any(_chooses(n, op.axis[along].var) for n in nodes):
+    own = [axis.var for axis in op.axis[first:]]
+    if len(nodes) > _MOST_NODES or any(_chooses(n, own) for n in nodes):
         return 0
     loads = [n for n in nodes if isinstance(n, ProducerLoad)]
     rows = [_Rows(op, extents, load) for load in loads]
@@ -92,11 +98,11 @@ def _expanded(schedule: te.Schedule, op: te.ComputeOp) -> Iterator[PrimExpr]:
             stack.extend(children(node))
 
 
-def _chooses(node: PrimExpr, last: Var) -> bool:
+def _chooses(node: PrimExpr, own: Sequence[Var]) -> bool:
     """Return whether a node asks something that the place in the row decides."""
     is_choice = isinstance(node, Call) and node.op == "if_then_else"
     condition = node.args[0] if is_choice else None  # type: ignore[attr-defined]
-    return condition is not None and any(n is last for n in walk(condition))
+    return condition is not None and any(n is var for n in walk(condition) for var in own)
 
 
 def _instructions(node: PrimExpr) -> int:
