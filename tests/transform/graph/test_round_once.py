@@ -104,3 +104,19 @@ def test_variables_have_the_types_of_a_called_kernel():
     inner = relay.Function([data, kernel], conv).with_attr("Primitive", 1)
     typed = infer_type(relay.Function([x, weight], inner(x, weight)))
     assert str(typed.params[1].type) == "Tensor[(4, 3, 3, 3), float32]"
+
+
+def test_largest_and_smallest_values_are_found_in_float32():
+    x = var(4, 6)
+    for reduce in (relay.max, relay.min):
+        made = rounded(x, reduce(x, axis=1))
+        names = [e.op.name for e in post_order(made) if hasattr(e, "op")]
+        assert names == ["cast", reduce.__name__, "cast"]
+        given = RNG.standard_normal((4, 6)).astype(ml_dtypes.bfloat16)
+        given[1, 2], given[2, 3] = np.nan, np.inf
+        wanted = interpret(relay.Function([x], reduce(x, axis=1)), given)
+        wide = wanted.astype("float32")
+        np.testing.assert_array_equal(interpret(made, given).astype("float32"), wide)
+        module = slipway.IRModule.from_expr(relay.Function([x], reduce(x, axis=1)))
+        found = relay.create_executor("graph", mod=module).evaluate()(given).numpy()
+        np.testing.assert_array_equal(found.astype("float32"), wide)

@@ -19,10 +19,10 @@ from slipway.relay.visit import children, post_order, rebuild
 
 NARROW, WIDE = ("bfloat16", "float16"), "float32"
 _MOVES = MOVES - {"cast", "concatenate", "split", "stack"}  # one tensor in, one out
-# They add several values, and have their best kernels in float32.
+# They are of several values, and have their best kernels in float32.
 _SUMS = frozenset([
     "image.resize", "nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm",
-    "mean", "sum",
+    "max", "mean", "min", "sum",
     *(f"nn.{kind}avg_pool{n}d" for kind in ("", "global_", "adaptive_") for n in (1, 2, 3)),
 ])  # fmt: skip
 
