@@ -93,7 +93,13 @@ def test_a_network_of_such_weights_runs():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"groups": 0}, {"kernel_layout": "OIHW4i4o"}, {"kernel_layout": "OIXY"}]
+    "wrong",
+    [
+        {"groups": 0},
+        {"kernel_layout": "OIHW3i4o"},
+        {"kernel_layout": "OIHW2h"},
+        {"kernel_layout": "OIXY"},
+    ],
 )
 def test_what_implies_nothing_is_refused_in_words(wrong):
     x, w = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w")

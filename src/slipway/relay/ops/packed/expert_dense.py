@@ -14,7 +14,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import OpPattern, register_op
+from slipway.relay.op_registry import BadArgument, OpPattern, register_op
 from slipway.relay.ops.nn.block_dense import random_rows
 from slipway.relay.ops.nn.expert_dense import chosen, need_experts
 from slipway.relay.ops.packed.block_dense import (
@@ -58,7 +58,13 @@ def _type(
     rows = TensorType((1, data.shape[2]), data.dtype)
     made = PACKED.infer(attrs, [rows, weight, scale, minimum])
     assert isinstance(made, TensorType)
-    return TensorType((*experts.shape, int(made.shape[1]) // attrs.matrices), "float32")
+    units = int(made.shape[1])
+    if attrs.matrices < 1 or units % attrs.matrices:
+        raise BadArgument(
+            "matrices",
+            f"is {attrs.matrices}, which is no number of matrices of {units} rows in all",
+        )
+    return TensorType((*experts.shape, units // attrs.matrices), "float32")
 
 
 @PACKED_EXPERTS.reference
