@@ -335,7 +335,7 @@ class _Decoder(MixtureLayers):
         return [self.rotated(query, rope), self.rotated(key, plain)]
 
     def rotated(self, x: Expr, rope: Rope) -> Any:
-        """Return heads turned by the angles of their positions."""
+        """Return heads rotated by the angles of their positions."""
         if not rope.size:
             return x
         if rope not in self.tables:

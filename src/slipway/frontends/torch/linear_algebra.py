@@ -67,7 +67,7 @@ def solve_triangular(node: NodeView) -> Any:
         kept = relay.add(kept, const(np.eye(shape[-1], dtype=a.tensor_type.dtype)))
     batch = node.out.shape[:-2]
 
-    def turned(x: Expr) -> Expr:
+    def transposed(x: Expr) -> Expr:
         rank = x.tensor_type.rank
         made: Expr = relay.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
         return made
@@ -75,10 +75,10 @@ def solve_triangular(node: NodeView) -> Any:
     left = node.arg("left", True)
     kept, b = (
         relay.broadcast_to(x, (*batch, *x.tensor_type.shape[-2:]))
-        for x in ((kept, b) if left else (turned(kept), turned(b)))
+        for x in ((kept, b) if left else (transposed(kept), transposed(b)))
     )
     found = solution(kept, b)
-    return found if left else turned(found)
+    return found if left else transposed(found)
 
 
 @converter("_pdist_forward")
