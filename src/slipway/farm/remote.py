@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipway.deploy.device import TRACKER_PORT, address_of
 from slipway.errors import (
     ArgumentValueError,
     DeviceError,
@@ -26,6 +25,7 @@ from slipway.errors import (
 from slipway.farm import place
 from slipway.farm.known import Known
 from slipway.farm.ssh import Host
+from slipway.rpc.addresses import TRACKER_PORT, address_of
 from slipway.rpc.client import connect
 from slipway.rpc.connections.tls import CA_VARIABLE
 from slipway.rpc.protocol import key_problem

@@ -6,9 +6,9 @@ import contextlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Self
 
+from slipway.rpc.child import child_environment
 from slipway.rpc.server import listen
 
 
@@ -27,15 +27,11 @@ class _Program:
             self.port: int = listener.getsockname()[1]
             command = [sys.executable, "-m", self._module, *arguments]
             command += ["--listen-fd", str(listener.fileno()), "--watch-fd", str(watch_read)]
-            environment = {**os.environ, **secrets}
-            search = environment.get("PYTHONPATH", "")
-            package_root = str(Path(__file__).resolve().parents[2])
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, search]))
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 pass_fds=(listener.fileno(), watch_read),
-                env=environment,
+                env=child_environment(**secrets),
                 start_new_session=True,
             )
         os.close(watch_read)
