@@ -3,7 +3,7 @@
 import pytest
 
 from slipway.errors import RPCArgumentError
-from slipway.rpc.addresses import address_of, tracker_of_environment
+from slipway.rpc.addresses import address_of, address_text, tracker_of_environment
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,11 @@ def test_an_address_is_a_host_and_perhaps_a_port(text, found):
 def test_what_names_no_port_is_refused_where_there_is_no_default(text):
     with pytest.raises(RPCArgumentError, match="write host:port"):
         address_of(text)
+
+
+@pytest.mark.parametrize("address", [("lab", 9190), ("::1", 9190), ("10.0.0.2", 1)])
+def test_what_is_written_is_read(address):
+    assert address_of(address_text(*address)) == address
 
 
 def test_the_environment_says_which_tracker_where_nothing_else_does(monkeypatch):

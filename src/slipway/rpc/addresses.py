@@ -35,6 +35,11 @@ def address_of(text: str, default_port: int | None = None) -> tuple[str, int]:
     return host, int(port or default_port or 0)
 
 
+def address_text(host: str, port: int) -> str:
+    """Return an address as `address_of` reads it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def tracker_of_environment(host: str | None = None, port: int | None = None) -> tuple[str, int]:
     """Return the tracker's address; TVM_TRACKER_HOST and TVM_TRACKER_PORT say what is left out."""
     host = host or os.environ.get("TVM_TRACKER_HOST", "127.0.0.1")

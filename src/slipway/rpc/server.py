@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 
 from slipway.errors import RPCArgumentError, RPCConnectionError, RPCError
 from slipway.rpc import native
+from slipway.rpc.addresses import address_text
 from slipway.rpc.child import child_environment
 from slipway.rpc.connections.front import Front
 from slipway.rpc.connections.tls import CA_VARIABLE, client_context, server_context
@@ -527,7 +528,7 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
         arguments += ["--through-proxy", "--host", options.tracker[0]]
         arguments += ["--port", str(options.tracker[1])]
     elif options.tracker is not None:
-        arguments += ["--tracker", f"{options.tracker[0]}:{options.tracker[1]}"]
+        arguments += ["--tracker", address_text(*options.tracker)]
     for name, value in (
         ("--tls-cert", options.tls_cert), ("--tls-key", options.tls_key),
         ("--tls-ca", options.tls_ca), ("--tls-name", options.tls_name),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Self
 
+from slipway.rpc.addresses import address_text
 from slipway.rpc.child import child_environment
 from slipway.rpc.server import listen
 
@@ -120,9 +121,9 @@ class Proxy(_Program):
     ) -> None:
         arguments = _tls_arguments(silent, tls_cert, tls_key)
         if plain_devices is not None:
-            arguments += ["--plain-devices", f"{plain_devices[0]}:{plain_devices[1]}"]
+            arguments += ["--plain-devices", address_text(*plain_devices)]
         if tracker_addr is not None:
-            arguments += ["--tracker", f"{tracker_addr[0]}:{tracker_addr[1]}"]
+            arguments += ["--tracker", address_text(*tracker_addr)]
         if custom_addr:
             arguments += ["--custom-addr", custom_addr]
         if tls_ca:
