@@ -114,6 +114,16 @@ def test_winograd_convolution(size, pad, side):
     assert run(relay.nn.relu(conv)) == "conv2d_winograd"
 
 
+@pytest.mark.usefixtures("lane_fma")
+@pytest.mark.parametrize(("taps", "side"), [(1, 6), (3, 6), (2, 4)])
+def test_winograd_convolution_of_frames(taps, side):
+    conv = relay.nn.contrib_conv3d_winograd_nchwc(
+        var("x", 1, 3, 4, 9, 7, 4), var("u", 5, side, side, taps * 3, 4, 4), (1, 1, 1),
+        data_layout="NCDHW4c", out_layout="NCDHW4c",
+    )  # fmt: skip
+    assert run(relay.nn.relu(conv)) == "conv3d_winograd"
+
+
 def test_tiles_fit_the_registers():
     for width in (1, 2, 4):
         for tile in lane_indexed_fma(A72, width).tiles(100, 8):

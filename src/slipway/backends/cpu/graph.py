@@ -15,6 +15,7 @@ from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.byte_sums import byte_sums
 from slipway.backends.cpu.lowering.channels_first import channels_first
 from slipway.backends.cpu.lowering.cut_kernels import cut_kernels
+from slipway.backends.cpu.lowering.deep_pools import deep_pools
 from slipway.backends.cpu.lowering.dilated_phases import dilated_phases
 from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
@@ -269,6 +270,7 @@ LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
     graph_pass("CutKernels", cut_kernels),
+    graph_pass("DeepPools", deep_pools, lambda s: _is_blocked(s) and _is_llvm(s.target)),
     setting_pass("DilatedPhases", _phases, _transforms, exact=False),
     graph_pass("EvenShifts", even_shifts, lambda s: _shifts_alike(s.target)),
     graph_pass("ShortRounding", short_rounding, lambda s: _shifts_each(s.target)),
