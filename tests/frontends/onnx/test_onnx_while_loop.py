@@ -349,6 +349,32 @@ def test_an_iteration_reads_its_rows_of_a_table(is_constant, count, rows):
         np.testing.assert_array_equal(last, start + wanted.sum((0, 1)))
 
 
+LAST_ROW = """<ir_version: 8, opset_import: ["" : 17]>
+turns (int64 n, bool going, float[2] y) => (float[2] last) {
+  end, rows = Loop (n, going, y) <body = turn (int64 i, bool a, float[2] s)
+      => (bool b, float[2] t, float[2] row) {
+    sum = ReduceSum <keepdims = 0> (s)
+    ten = Constant <value = float {10.0}> ()
+    b = Less (sum, ten)
+    t = Add (s, s)
+    row = Identity (t)
+  }>
+  first = Constant <value = int64[1] {-1}> ()
+  beyond = Constant <value = int64[1] {9223372036854775807}> ()
+  axes = Constant <value = int64[1] {0}> ()
+  part = Slice (rows, first, beyond, axes)
+  last = Squeeze (part, axes)
+}"""
+
+
+def test_the_last_row_of_a_loop_that_ends_by_itself():
+    """Of so many rows as there are, one or none is cut off: a Squeeze says that there is one."""
+    run = slipway.compile(onnx.parser.parse_model(LAST_ROW), quiet=True, dims={"n": (1, 9)})
+    for n, rows in ((1, 1), (3, 3), (9, 4)):
+        found = run(n=np.int64(n), going=np.array(True), y=np.float32([1, 0.75]))
+        np.testing.assert_array_equal(found, np.float32([1, 0.75]) * 2**rows)
+
+
 def inside(nodes, weights):
     """At most seven iterations over a vector x, whose sum so far is `acc`, of these nodes."""
     node = helper.make_node
