@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from slipway.cli import meant_options
 from slipway.cli.app import app
-from slipway.cli.meant_options import command_advice, loose_advice, option_advice
+from slipway.cli.meant_options import command_advice, loose_advice
 from slipway.driver.tvmc.arguments import parsed
 
 
