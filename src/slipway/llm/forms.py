@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.errors import ArgumentValueError, MissingPackageError, ModelError
-from slipway.llm.sampling import Array
+from slipway.llm.weights import Array
 from slipway.version import install_line
 
 if TYPE_CHECKING:

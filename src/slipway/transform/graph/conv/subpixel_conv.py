@@ -120,6 +120,7 @@ def _pixels(call: Call, lanes: int) -> Expr | None:
     They are put at their pixels as vectors.  None where a tap's channels are no such blocks.
     """
     attrs, (data, weight) = call.attrs, call.args
+    assert isinstance(weight, Constant)
     inputs, filters, *window = weight.array.shape
     if not _fill_vectors(call, lanes):
         return None
