@@ -175,15 +175,15 @@ class _Tiles(LoadOffset):
                 return SquareTile((axis,), across, fitting[0], True, period)
         return None
 
-    def period(self, axis: int, least: int) -> int:
+    def period(self, axis: int, minimum: int) -> int:
         """Return the longest runs of an axis, of equal length, that are contiguous; 0: too short.
 
         So are the channels of groups that were padded: 250 of every 256.
         """
         extent = self.extents[axis]
-        counts = (n for n in range(2, extent // max(1, least) + 1) if extent % n == 0)
+        counts = (n for n in range(2, extent // max(1, minimum) + 1) if extent % n == 0)
         found = (extent // n for n in counts if self.runs_in_blocks(axis, extent // n))
-        return next(found, 0) if least else 0
+        return next(found, 0) if minimum else 0
 
     def runs_in_blocks(self, axis: int, size: int) -> bool:
         """Return whether `size` steps of an axis, from a multiple of it, are contiguous."""
