@@ -60,11 +60,11 @@ def _scan_rows(
             *before, part = positions
             first = begin + part * beside
             at = [
-                (*before, first + r) if outer else _unravelled(first + r, shape)
+                (*before, first + r) if outer else tuple(_unravelled(first + r, shape))
                 for r in range(beside)
             ]
-            at = [tuple(row) if out.rank > 1 else () for row in at]
-            _scan_beside(ib, attrs, x, y, out, start, join, at)
+            found = at if out.rank > 1 else [()]
+            _scan_beside(ib, attrs, x, y, out, start, join, found)
 
 
 def _rows_beside(rows: int, counts: Sequence[int]) -> list[tuple[int, int, int]]:
