@@ -87,10 +87,10 @@ def lines_of(sums: Sums) -> Lines | None:
     left = np.arange(len(nearest))
     for tried in range(2 * _TRIED + 1):
         other = nearest[left] + unit[left] * ((tried + 1) // 2 * (1 if tried % 2 else -1))
-        least, most = _offsets(other, every[left], steps[left], flat, left)
-        found = (least <= most) & (other > 0) & (other < 1 << 31)
+        smallest, largest = _offsets(other, every[left], steps[left], flat, left)
+        found = (smallest <= largest) & (other > 0) & (other < 1 << 31)
         multiplier[left[found]] = other[found]
-        offset[left[found]] = np.clip(0, least[found], most[found])
+        offset[left[found]] = np.clip(0, smallest[found], largest[found])
         left = left[~found]
         if not len(left):
             break
@@ -105,7 +105,7 @@ _LEVELS = np.arange(-127, 128, dtype=np.int64)
 
 
 def _steps(sums: Sums) -> Array:
-    """Return [channels][255]: the least sum that the reference gives that level."""
+    """Return [channels][255]: the smallest sum that the reference gives that level."""
     right = sums.right[:, None]
     rounded = ((_LEVELS - ZERO) << right) - (1 << (right - 1))
     return _ceil_div((rounded << 31) - (1 << 30), sums.multiplier[:, None])
@@ -114,12 +114,14 @@ def _steps(sums: Sums) -> Array:
 def _offsets(
     multiplier: Array, right: Array, steps: Array, sums: Sums, left: Array
 ) -> tuple[Array, Array]:
-    """Return the least and the largest offset with which a multiplier serves every sum."""
+    """Return the smallest and the largest offset with which a multiplier serves every sum."""
     lowest, highest = sums.lowest[left, None], sums.highest[left, None]
     reached = _ceil_div(_LEVELS << (32 + right[:, None]), np.maximum(multiplier, 1)[:, None])
-    least = np.where(steps <= highest, reached - 256 * np.maximum(steps, lowest), -_FAR)
-    most = np.where(steps > lowest, reached - 1 - 256 * (np.minimum(steps, highest + 1) - 1), _FAR)
-    return least.max(axis=1), most.min(axis=1)
+    smallest = np.where(steps <= highest, reached - 256 * np.maximum(steps, lowest), -_FAR)
+    largest = np.where(
+        steps > lowest, reached - 1 - 256 * (np.minimum(steps, highest + 1) - 1), _FAR
+    )
+    return smallest.max(axis=1), largest.min(axis=1)
 
 
 def _ceil_div(a: Array, b: Array) -> Array:
