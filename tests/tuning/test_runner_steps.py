@@ -1,6 +1,7 @@
 """A script's own functions in place of the steps of a run."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,11 +128,12 @@ def test_steps_on_a_device(built):
 
 def test_names_are_of_what_the_initializer_registers(built):
     def initializer():
-        @tvm.register_func("test_runner_steps.evaluate", override=True)
+        @tvm.register_func("test_runner_steps.evaluate")
         def evaluate(rt_mod, device, config, repeated_args):
             return [1.5]
 
-    runner = LocalRunner(initializer=initializer, f_run_evaluator="test_runner_steps.evaluate")
+    for _ in range(2):  # a second one replaces the function, as in a process of its own
+        runner = LocalRunner(initializer=initializer, f_run_evaluator="test_runner_steps.evaluate")
     (future,) = runner.run([built])
     assert future.result().run_secs == [1.5]
     (future,) = LocalRunner(f_run_evaluator="test_runner_steps.none").run([built])
@@ -172,3 +174,15 @@ def test_an_mlp_model_ranks_as_trees_do():
     model = ms.cost_model.MLPModel()
     assert isinstance(ms.cost_model.CostModel.create("mlp"), ms.cost_model.MLPModel)
     assert model.data_size == 0
+
+
+def test_a_built_folder_is_removed_and_a_scripts_own_stays(built, tmp_path):
+    remove = get_global_func_with_default_on_worker("meta_schedule.remove_build_dir", None)
+    path = Path(built.artifact_path)
+    assert path.exists()
+    remove(built.artifact_path)
+    assert not path.parent.exists()
+    own = tmp_path / "lib.so"
+    own.write_bytes(b"")
+    remove(str(own))
+    assert own.exists()

@@ -68,7 +68,8 @@ class MeasureResult(NamedTuple):
 
 
 def _result(found: Sequence[Any]) -> MeasureResult:
-    return MeasureResult([RunSeconds(c) for c in found[0]], *found[1:], time.time())
+    costs, *rest = found
+    return MeasureResult([RunSeconds(c) for c in costs], *rest, time.time())
 
 
 @dataclass(frozen=True)

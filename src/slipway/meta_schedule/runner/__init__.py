@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from slipway.arguments import COMMON, explain_all
 from slipway.errors import ArgumentValueError
@@ -26,6 +26,7 @@ from slipway.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
 from slipway.meta_schedule.runner.local_runner import LocalSteps
 from slipway.meta_schedule.runner.rpc_runner import RemoteSteps, Step
 from slipway.rpc.client import RPCSession
+from slipway.runtime.packed_func import replacing_functions
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import TrackerRunner
 
@@ -43,7 +44,8 @@ class _Initialized:
     def __post_init__(self) -> None:
         """Call the initializer."""
         if self.initializer is not None:
-            self.initializer()
+            with replacing_functions():
+                self.initializer()
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class RPCRunner(_Initialized, Runner):
         )  # fmt: skip
 
 
-def gives_times_alone(runner: object) -> bool:
+def gives_times_alone(runner: object) -> TypeGuard[Runner]:
     """Return whether a runner measures by itself, and has no session with results."""
     return isinstance(runner, PyRunner) or bool(getattr(runner, "steps", None))
 

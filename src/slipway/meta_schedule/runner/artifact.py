@@ -36,6 +36,10 @@ class RunnerResult:
     error_msg: str | None = None
 
 
+class RunTimeoutError(TimeoutError):
+    """A run that took longer than its runner's limit, which it tells."""
+
+
 class RunnerFuture(Described):
     """What a run gives: the functions say whether it has ended, and the result."""
 
@@ -125,7 +129,7 @@ def _measured(
 ) -> RunnerResult:
     try:
         return RunnerResult(seconds(one), None)
-    except TimeoutError as error:
+    except RunTimeoutError as error:
         return RunnerResult(None, f"{name}: Timeout, killed after {error} seconds")
     except Exception as error:  # what a device, a library or its numbers may do
         text = f"{name}: An exception occurred\n{type(error).__name__}: {error}"

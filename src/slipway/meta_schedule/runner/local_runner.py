@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slipway.meta_schedule.runner.artifact import RunnerInput, device_kind
+from slipway.meta_schedule.runner.artifact import RunnerInput, RunTimeoutError, device_kind
 from slipway.meta_schedule.runner.config import EvaluatorConfig
 from slipway.meta_schedule.runner.rpc_runner import (
     T_ARGUMENT_LIST,
@@ -60,7 +60,7 @@ class LocalSteps:
     def seconds(
         self, one: RunnerInput, evaluator: EvaluatorConfig, alloc_repeat: int, timeout_s: float
     ) -> list[float]:
-        """Run a library.  Raises TimeoutError, and what the steps raise."""
+        """Run a library.  Raises RunTimeoutError, and what the steps raise."""
         found: list[list[float]] = []
         raised: list[BaseException] = []
 
@@ -76,7 +76,7 @@ class LocalSteps:
         if raised:
             raise raised[0]
         if not found:
-            raise TimeoutError(timeout_s)
+            raise RunTimeoutError(timeout_s)
         return found[0]
 
     def _seconds(
