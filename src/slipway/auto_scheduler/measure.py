@@ -68,8 +68,9 @@ class MeasureResult(NamedTuple):
 
 
 def _result(found: Sequence[Any]) -> MeasureResult:
-    costs, *rest = found
-    return MeasureResult([RunSeconds(c) for c in costs], *rest, time.time())
+    costs, error_no, error_msg, all_cost = found
+    seconds: list[float] = [RunSeconds(c) for c in costs]
+    return MeasureResult(seconds, error_no, error_msg, all_cost, time.time())
 
 
 @dataclass(frozen=True)
