@@ -58,8 +58,8 @@ def wanted_kernels(
     every = [*kernels, *others]
     met = _MET.get()
     if met is not None:
-        families = dict.fromkeys(k.family for k in every)
-        met.append(WrittenProblem(problem, (*families, LOOPS)))
+        known = dict.fromkeys(k.family for k in every)
+        met.append(WrittenProblem(problem, (*known, LOOPS)))
     wish = forced_for(problem)
     if wish is None:
         return list(kernels)
