@@ -222,8 +222,7 @@ def test_mean_variance_of_axes_that_the_data_has(shape, axes):
 
 
 def test_mean_variance_of_no_axis_is_refused():
-    proto = model(
-        [node("MeanVarianceNormalization", ["x"], ["y"], axes=[2])], {"x": ("float32", (3, 4))}, ["y"]
-    )  # fmt: skip
+    norm = node("MeanVarianceNormalization", ["x"], ["y"], axes=[2])
+    proto = model([norm], {"x": ("float32", (3, 4))}, ["y"])
     with pytest.raises(OpNotImplemented, match=r"its axes \(2,\) are none of"):
         relay.frontend.from_onnx(proto)
