@@ -229,7 +229,7 @@ def check_scopes(func: PrimFunc) -> None:
             )
         if isinstance(node, S.Allocate):
             known = known | {id(node.buffer)}
-        stack += [(child, known) for child in children(node)]
+        stack += [(child, known) for child in children(node) if child.INNER]
 
 
 def check_ready(root: Node, block: S.Block, at: S.Block, but: Buffer) -> None:

@@ -67,7 +67,7 @@ class Sound:
         return all(expr.type is found for expr, found in self.typed)
 
 
-class Known:
+class KnownSound:
     """What was found right, by id: expressions with their types, and whole functions.
 
     They are immutable, so that what one pass leaves as it was is not looked at again after it.
@@ -78,9 +78,9 @@ class Known:
         self.functions: dict[int, Sound] = {}
 
 
-def graph_faults(module: IRModule, known: Known | None = None) -> list[str]:
+def graph_faults(module: IRModule, known: KnownSound | None = None) -> list[str]:
     """Return what is wrong in the graphs of `module`, one line each; `known` is added to."""
-    checker = _Checker(module, Known() if known is None else known)
+    checker = _Checker(module, KnownSound() if known is None else known)
     for name, function in module.items():
         if isinstance(function, Function):
             checker.closed(function, f"function {name!r}")
@@ -91,7 +91,7 @@ class GraphLaws:
     """The laws of a module, in the form in which `transform.verify` asks for them."""
 
     def __init__(self) -> None:
-        self.known = Known()
+        self.known = KnownSound()
         self.prints: dict[int, tuple[Constant, int]] = {}
 
     def given(self, node: Node) -> list[str]:
@@ -171,7 +171,7 @@ def fingerprint(constant: Constant) -> int:
 
 
 class _Checker:
-    def __init__(self, module: IRModule, known: Known) -> None:
+    def __init__(self, module: IRModule, known: KnownSound) -> None:
         self.module = module
         self.known = known
         self.faults: list[str] = []
