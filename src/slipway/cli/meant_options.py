@@ -51,6 +51,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
      "an artifact runs on what it was compiled for: `slipway compile MODEL --target vulkan`"),
     ("opt optimize optimise optimization optimization-level olevel", "--opt-level",
      "--opt-level N, or -O N, is 3 if nothing is said"),
+    ("q s silent", "", "that is --quiet"),
     ("v verbose debug log-level loglevel log", "",
      "progress is told unless --quiet is given, and SLIPWAY_DEBUG=1 in the environment shows "
      "tracebacks"),
