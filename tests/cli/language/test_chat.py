@@ -9,7 +9,7 @@ from slipway.cli.app import app
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.language import chat
 from slipway.cli.language.options import load
-from slipway.llm.model import DESCRIPTION
+from slipway.llm.saved import DESCRIPTION
 
 CONTEXT = 100
 
