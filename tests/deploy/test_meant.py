@@ -110,6 +110,13 @@ def test_a_name_that_the_package_has_not(name, told):
     assert told in str(raised.value)
 
 
+@pytest.mark.parametrize("inputs", [np.zeros((1, 4), "float32"), (np.zeros(4, "float32"),)])
+def test_inputs_of_a_module_are_no_target(inputs):
+    """The target's error told of a kind 'tensor([[0.'."""
+    with pytest.raises(ArgumentTypeError, match=r"slipway\.compile\(module, example=x\)"):
+        slipway.compile(DIGITS, inputs)
+
+
 def test_a_model_file_is_not_built():
     with pytest.raises(ArgumentTypeError, match=r"slipway\.compile reads model files"):
         slipway.build("model.onnx")

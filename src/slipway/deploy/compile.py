@@ -78,6 +78,11 @@ def compile(
     Raises ModelError for a model that cannot be read, TargetError for an unknown target.
 
     """
+    if hasattr(target, "shape") or isinstance(target, tuple | list):
+        raise ArgumentTypeError(
+            "the second argument is the target, and this is an array: a PyTorch module's inputs "
+            "are example=, as in slipway.compile(module, example=x)"
+        )
     chosen = target if isinstance(target, Target) else Target(target)
     if chosen.parsed_triple.is_page:
         raise TargetError(
