@@ -47,6 +47,8 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.frontend.from_paddle": "paddle2onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_oneflow": "oneflow_onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_coreml": "convert the model that it was made from to ONNX",
+    "tvm.relay.frontend.from_caffe": "caffe2onnx writes ONNX: then from_onnx",
+    "tvm.relay.frontend.from_caffe2": "Caffe2 writes ONNX itself: then from_onnx",
     "tvm.relay.frontend.from_": FRAMEWORK, "tvm.relay.vm.": REGIONS,
     "tvm.relay.analysis": "walk the graph with relay.visit.post_order, and look for yourself",
     "tvm.relay.transform": "this pass is not a step of the compiler here: leave it out",
