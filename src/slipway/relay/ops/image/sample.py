@@ -21,7 +21,7 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_float, of_elements
 from slipway.relay.ops.tensor import small_types
-from slipway.relay.ops.tensor.tensors import Steps, number, te
+from slipway.relay.ops.tensor.tensors import NamedSteps, number, te
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class TeArithmetic:
         t = te()
         self.floor, self.rint = t.floor, t.nearbyint
         self.minimum, self.maximum, self.where, self.abs = t.min, t.max, t.select, t.abs
-        steps = Steps()
+        steps = NamedSteps()
         self.named, self.with_names = steps.name, steps.around
 
     def number(self, value: float) -> Any:

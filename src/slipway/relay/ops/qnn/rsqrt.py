@@ -18,7 +18,7 @@ from slipway.relay.ops.qnn.rescale import (
     rounding_divide_by_power_of_two,
     saturating_shift_left,
 )
-from slipway.relay.ops.tensor.tensors import Steps, elementwise, te
+from slipway.relay.ops.tensor.tensors import NamedSteps, elementwise, te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _multiplier(value: Array) -> Any:
     normal, shift = _normalized(value)
     half = rounding_divide_by_power_of_two(normal >> _const(1), _const(1))
     x = _const(1 << 28)
-    steps = Steps()
+    steps = NamedSteps()
     half = steps.name(half)
     for _ in range(5):
         square = doubling_high_multiply(x, x)

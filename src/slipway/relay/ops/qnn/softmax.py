@@ -26,7 +26,7 @@ from slipway.relay.ops.qnn.rescale import (
     rounding_divide_by_power_of_two,
     saturating_shift_left,
 )
-from slipway.relay.ops.tensor.tensors import Steps, elementwise, read_broadcast, te
+from slipway.relay.ops.tensor.tensors import NamedSteps, elementwise, read_broadcast, te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
         return te().const(value, "int32")
 
     def element(*i: PrimExpr) -> Any:
-        steps = Steps()
+        steps = NamedSteps()
         value = steps.name(x(*i))
         # The top bit falls out of the shift: what stays is the fraction, in Q0.31.
         fraction = (value << te().clz(value)) & const(rule.INT32_MAX)

@@ -27,7 +27,7 @@ def te() -> Any:
     return slipway.te
 
 
-class Steps:
+class NamedSteps:
     """Names of values with several uses: without one each use spells the value out again."""
 
     def __init__(self) -> None:
