@@ -64,7 +64,7 @@ def _kernel(name: str, function: Function, layer: Layer, *, by_line: bool) -> Li
     overlaps = () if row else overlaps_of(layer, 3)
 
     def arrange(constants: LayerConstants) -> dict[int, Array] | None:
-        weight = constants.weight.reshape(-1, constants.weight.shape[-1])
+        weight: Array = constants.weight.reshape(-1, constants.weight.shape[-1])
         sums = None
         if by_line:
             sums = line.sums_of(weight, constants.bias, constants.multiplier, constants.shift)
