@@ -210,3 +210,19 @@ def test_a_working_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TuningError, match=r"file/below/tuning.sqlite cannot be made: Not a dir"):
         ms.tune_tir(product, "llvm", tmp_path / "file" / "below", 2)
+
+
+def test_what_a_search_may_cost_before_0_9(tmp_path):
+    """Not one TuneConfig but a class for each strategy; `num_trials_total` is of a task."""
+    config = ms.ReplayTraceConfig(num_trials_per_iter=2, num_trials_total=3)
+    assert (config.strategy, config.num_trials_per_iter) == ("replay_trace", 2)
+    assert config.max_trials_per_task == 3
+    sch = ms.tune_tir(
+        mod=product, target="llvm", config=config, work_dir=tmp_path / "w", task_name="simple"
+    )
+    assert callable(tvm.build(sch.mod, "llvm"))
+    evolved = ms.EvolutionarySearchConfig(8, population_size=64, max_trials_global=9)
+    assert (evolved.max_trials_per_task, evolved.max_trials_global) == (64, 9)
+    assert ms.ReplayFuncConfig().budget().batch == 16
+    with pytest.raises(TypeError, match="takes no 'population_sizes'"):
+        ms.EvolutionarySearchConfig(8, population_sizes=64)

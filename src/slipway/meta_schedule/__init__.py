@@ -55,15 +55,22 @@ from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrate
 from slipway.meta_schedule.space_generator import SpaceGenerator
 from slipway.meta_schedule.task_scheduler import TaskScheduler
 from slipway.meta_schedule.tir_integration import compile_tir, tune_te, tune_tir
-from slipway.meta_schedule.tune import tune_tasks
+from slipway.meta_schedule.tune import (
+    EvolutionarySearchConfig,
+    ReplayFuncConfig,
+    ReplayTraceConfig,
+    tune_tasks,
+)
 from slipway.meta_schedule.tune_context import TuneContext
 from slipway.meta_schedule.utils import derived_object
 
 extract_task_from_relay = extract_tasks  # as TVM 0.9 calls it
 
 __all__ = [
-    "ArgInfo", "Builder", "CostModel", "FeatureExtractor", "MeasureCallback", "MeasureCandidate",
-    "Mutator", "Postproc", "Profiler", "Runner", "ScheduleRule", "SearchStrategy", "SpaceGenerator",
+    "ArgInfo", "Builder", "CostModel", "EvolutionarySearchConfig", "FeatureExtractor",
+    "MeasureCallback", "MeasureCandidate",
+    "Mutator", "Postproc", "Profiler", "ReplayFuncConfig", "ReplayTraceConfig", "Runner",
+    "ScheduleRule", "SearchStrategy", "SpaceGenerator",
     "TaskScheduler", "TuneConfig", "TuneContext", "arg_info", "builder", "compile_relay",
     "compile_tir", "cost_model", "database", "default_config", "derived_object",
     "extract_task_from_relay", "extract_tasks", "feature_extractor",

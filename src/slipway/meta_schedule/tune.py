@@ -1,16 +1,16 @@
-"""`tune_tasks` (classic): search kernels that were extracted, by themselves."""
+"""`tune_tasks` (classic): search extracted kernels; and what a search may cost, before TVM 0.9."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from slipway.errors import ArgumentValueError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
 from slipway.meta_schedule.builder import Builder
 from slipway.meta_schedule.database import Database, kept_in
 from slipway.meta_schedule.profiler import Profiler
-from slipway.meta_schedule.relay_integration import expect_known, tell
+from slipway.meta_schedule.relay_integration import TuneConfig, expect_known, tell
 from slipway.meta_schedule.runner import PyRunner
 from slipway.meta_schedule.searches import SearchParts, TrialLimits, search
 from slipway.meta_schedule.task_scheduler import TaskScheduler
@@ -60,3 +60,50 @@ def tune_tasks(
     with Profiler.timeit("KernelSearch"), kept_in(database, work_dir) as found:
         search(list(zip(tasks, task_weights, strict=True)), found, limits, parts, seed or 0, tell)
     return found if isinstance(database, str) else database
+
+
+class _SearchConfig(TuneConfig):
+    """`num_trials_total` is of each task; options of classic TVM's own search are kept."""
+
+    STRATEGY: ClassVar[str]
+    OPTIONS: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        num_trials_per_iter: int = 32,
+        num_trials_total: int | None = None,
+        *,
+        max_trials_per_task: int | None = None,
+        max_trials_global: int | None = None,
+        **options: Any,
+    ) -> None:
+        for name in options:
+            if name not in self.OPTIONS:
+                raise ArgumentTypeError(
+                    f"{type(self).__name__} takes no {name!r}.{did_you_mean(name, self.OPTIONS)}"
+                )
+        total = num_trials_total or max_trials_per_task or TuneConfig.max_trials_per_task
+        super().__init__(self.STRATEGY, num_trials_per_iter, total, max_trials_global)
+        object.__setattr__(self, "options", options)
+
+
+class ReplayTraceConfig(_SearchConfig):
+    """Takes numbers at random."""
+
+    STRATEGY = "replay_trace"
+
+
+class ReplayFuncConfig(_SearchConfig):
+    """Calls the function of the space for each candidate."""
+
+    STRATEGY = "replay_func"
+
+
+class EvolutionarySearchConfig(_SearchConfig):
+    """The engine's search."""
+
+    STRATEGY = "evolutionary"
+    OPTIONS = (
+        "population", "population_size", "init_measured_ratio", "init_min_unmeasured",
+        "genetic_num_iters", "genetic_mutate_prob", "genetic_max_fail_count", "eps_greedy",
+    )  # fmt: skip
