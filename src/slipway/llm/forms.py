@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.errors import ArgumentValueError, MissingPackageError, ModelError
+from slipway.llm.weights import Array
 from slipway.version import install_line
 
 if TYPE_CHECKING:
     from slipway.llm.tokenizer import Tokenizer
-
-Array = np.ndarray[Any, Any]
 
 # Between the parts of JSON: else a model may write spaces until its answer is long enough.
 SPACES = {"whitespace_pattern": r" |\n[ \t]{0,20}"}

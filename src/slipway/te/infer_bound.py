@@ -373,8 +373,8 @@ _SPREAD_BYTES = 1 << 14  # of a buffer from which on it matters how much of it a
 
 def _is_of_open_sizes(shape: list[PrimExpr], own: list[PrimExpr]) -> bool:
     """Return whether a large buffer has extents that only sizes of the run make smaller."""
-    known = [ops.as_int(extent) for extent in shape]
-    if None in known or math.prod(known) * 4 < _SPREAD_BYTES:
+    known = [extent for extent in map(ops.as_int, shape) if extent is not None]
+    if len(known) < len(shape) or math.prod(known) * 4 < _SPREAD_BYTES:
         return False
     if all(ops.as_int(extent) is not None for extent in own):
         return False

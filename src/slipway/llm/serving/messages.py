@@ -42,7 +42,9 @@ def _calls(given: Any) -> list[dict[str, Any]]:
     """Return calls of earlier answers; templates take their arguments as objects, not as text."""
     made = []
     for call in given if isinstance(given, list) else [None]:
-        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(call, dict):
+            call = {}
+        function = call.get("function")
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise ArgumentValueError("'tool_calls' of a message must be {id, type, function}")
         arguments = function.get("arguments") or {}

@@ -176,7 +176,7 @@ class CallReader:
             given = one.get("arguments", one.get("parameters", {}))
             if isinstance(given, str):  # JSON in JSON
                 given = _json(given)
-            if name not in names or not isinstance(given, dict):
+            if not isinstance(name, str) or name not in names or not isinstance(given, dict):
                 return []
             made.append(
                 Call(name, json.dumps(given, ensure_ascii=False), f"call_{uuid.uuid4().hex[:24]}")
@@ -287,7 +287,7 @@ def _forced(choice: Any, names: Sequence[str]) -> Sequence[str]:
         return names
     function = choice.get("function") if isinstance(choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise ArgumentValueError(
             f"'tool_choice' is {choice!r}: it must be 'none', 'auto', 'required', or name one of "
             f"the functions {', '.join(names)}"
