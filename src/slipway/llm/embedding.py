@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ArgumentValueError, ModelError, reason_of
+from slipway.llm.weights import Array
 
-Array = np.ndarray[Any, Any]
 POOLINGS = ("mean", "last", "cls")  # of all rows, that of the last token, of the first
 _OF_GGUF = {1: "mean", 2: "cls", 3: "last"}
 _OF_FILES = {

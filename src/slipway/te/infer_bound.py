@@ -7,6 +7,7 @@ The region becomes the range of the stage's axes and the shape of its storage.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,7 +18,8 @@ from slipway.errors import ScheduleError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
+from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, SizeVar, Var
+from slipway.ir.visit import walk
 from slipway.te.inline import inline_bodies
 from slipway.te.loop_nest import LeafLoop, LoopNest
 from slipway.te.operation import (
@@ -298,32 +300,47 @@ class Bounds:
     # -- storage ---------------------------------------------------------------------------------
 
     def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> TensorBuffer:
-        """Return new storage for the region of `tensor` that is computed."""
+        """Return new storage for the region of `tensor` that is computed.
+
+        It has room for the largest sizes.  Rows of a large one are as far apart as those of a run
+        are long: what a run touches lies together, whatever the largest size is.
+        """
         an = self.an
         region = self.regions[tensor]
         mins = [low for low, _ in region]
         shape: list[PrimExpr] = []
+        own: list[PrimExpr] = []  # of the sizes that a run has
         for low, high in region:
             extent = an.recombine(high.minus(low)).shifted(1)
+            own.append(an.to_expr(extent))
             if not extent.is_const and extent.high < INF:
                 extent = an.constant(int(extent.high), extent.dtype)
             shape.append(an.to_expr(extent))
-        strides = self._aligned_strides(stage, shape)
+        together = scope in ("", "global") and _is_of_open_sizes(shape, own)
+        strides = self._strides(stage, own if together else shape)
         buffer = decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, scope=scope)
         return TensorBuffer(buffer, mins)
 
-    def _aligned_strides(self, stage: Stage, shape: list[PrimExpr]) -> list[PrimExpr]:
-        """Strides padded as storage_align asked; empty for a compact buffer."""
-        if not stage.alignments:
+    def _strides(self, stage: Stage, shape: list[PrimExpr]) -> list[PrimExpr]:
+        """Strides of rows as long as `shape` says, padded as storage_align asked.
+
+        Empty for a compact buffer.
+        """
+        is_open = any(ops.as_int(extent) is None for extent in shape)
+        if not (stage.alignments or is_open):
             return []
         strides: list[PrimExpr] = []
         step: PrimExpr = ops.const(1)
         for axis, extent in zip(reversed(stage.op.axis), reversed(shape), strict=True):
             wanted = stage.alignments.get(axis)
             size = ops.as_int(step)
-            if wanted is not None and size is not None:
+            if wanted is not None:
                 factor, offset = wanted
-                step = ops.const(size + (factor + offset - size % factor) % factor)
+                if size is not None:
+                    step = ops.const(size + (factor + offset - size % factor) % factor)
+                elif is_open:
+                    missing = factor + offset - ops.floormod(step, factor)
+                    step = ops.add(step, ops.floormod(missing, factor))
             strides.append(step)
             step = ops.mul(step, extent)
         return strides[::-1]
@@ -349,3 +366,21 @@ def _thread_of(loop: LeafLoop, axis: IterVar, stage: Stage) -> str:
 
 
 __all__ = ["Any", "Bounds", "TensorBuffer"]
+
+
+_SPREAD_BYTES = 1 << 14  # of a buffer from which on it matters how much of it a run touches
+
+
+def _is_of_open_sizes(shape: list[PrimExpr], own: list[PrimExpr]) -> bool:
+    """Return whether a large buffer has extents that only sizes of the run make smaller."""
+    known = [extent for extent in map(ops.as_int, shape) if extent is not None]
+    if len(known) < len(shape) or math.prod(known) * 4 < _SPREAD_BYTES:
+        return False
+    if all(ops.as_int(extent) is not None for extent in own):
+        return False
+    return all(
+        isinstance(node, SizeVar)
+        for extent in own
+        for node in walk(extent)
+        if isinstance(node, Var)
+    )

@@ -371,9 +371,21 @@ def test_planes_of_a_transform_are_an_odd_number_of_lines_apart():
     loops = transformed_kernel()
     for name in ("data_transform", "products"):
         (strides,) = re.findall(rf"allocate {name}: .* strides \[(.*)\]", loops)
-        *_, plane, _, _ = map(int, strides.split(", "))
-        assert plane >= 1024  # floats, of a plane of 64 tiles
-        assert plane // 16 % 2 == 1
+        *_, plane, _, _ = strides.split(", ")
+        for width in (4, 30, 57, 96):
+            floats = eval(plane, {"w": width})
+            assert floats >= 16 * 2 * -(-width // 4)  # of two rows of tiles
+            assert floats // 16 % 2 == 1
+
+
+def test_planes_of_a_small_image_lie_together():
+    """They are as far apart as its own tiles ask, not those of the largest: pages that are read."""
+    (room,) = re.findall(r"allocate products: .*?\[(.*?)\]", transformed_kernel())
+    (strides,) = re.findall(r"allocate products: .* strides \[(.*)\]", transformed_kernel())
+    whole, *_ = strides.split(", ")
+    small, large = (eval(whole, {"w": width}) for width in (8, 96))
+    assert small * 5 < large
+    assert large <= np.prod([int(extent) for extent in room.split(", ")]) * 1.1
 
 
 def test_rows_that_padded_windows_read_are_those_of_the_image():

@@ -15,7 +15,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import Linear
+from slipway.arith.linear import INF, Linear
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -121,6 +121,8 @@ class _Flattener:
                 total = total.plus(an.multiply(an.linear(extent).shifted(-1), stride))
         if buffer.elem_offset is not None:
             total = total.plus(an.linear(buffer.elem_offset))
+        if element_count(buffer) is not None and not total.is_const and total.high < INF:
+            total = an.constant(int(total.high), total.dtype)  # strides of open sizes
         return an.to_expr(total)  # type: ignore[no-any-return]
 
     def stride_sums(self, buffer: Buffer) -> list[Linear]:
