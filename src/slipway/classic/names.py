@@ -10,7 +10,6 @@ from slipway.errors import did_you_mean
 
 TUNER = "the search is over strategies and templates: see docs/tuning.md"
 GPU = "of GPUs there are OpenCL C, PTX, CUDA C, code for AMD, SPIR-V, WGSL, Metal: docs/gpu.md"
-GPU_SCHEDULE = "relay.build schedules models for GPUs; bind loops of te schedules to threads"
 GPU_MATRIX = "relay.build multiplies on matrix units where the target has them: docs/gpu.md"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
 LIBRARY = "kernels are generated here, not called from this library"
