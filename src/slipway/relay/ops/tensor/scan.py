@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.dtypes import is_float
 from slipway.ir import builder
 from slipway.ir.node import node
 from slipway.relay import op_registry
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 LANES = 16
 KEPT = 8  # vectors of sums in local variables
+BESIDE = (8, 4, 2, 1)  # rows that are summed together: sums of integers do not wait so long
 
 
 @node
@@ -44,29 +46,58 @@ class ScanAttrs(Attrs):
 def _scan_rows(
     ib: Any, attrs: ScanAttrs, x: Any, y: Any, out: TensorType, start: Any, join: Any
 ) -> None:
-    """Along the last axis: `beside` rows at a time, whose sums do not wait for each other."""
-    *outer, rows, length = (1, *out.shape) if out.rank == 1 else out.shape
-    beside = next(n for n in (8, 4, 2, 1) if rows % n == 0)
-    with nest(ib, [*outer, rows // beside], usual(out.size) >= WORTH_SHARING) as positions:
-        *before, part = positions
-        sums = ib.allocate(out.dtype, (beside,), "sums", scope="local")
+    """Along the last axis: rows beside each other, whose sums do not wait for each other."""
+    *outer, rows, _ = (1, *out.shape) if out.rank == 1 else out.shape
+    shape = (*outer, rows)
+    if any(map(is_open, shape)):
+        parts = [] if is_open(rows) else [n for n in BESIDE if rows % n == 0]
+        runs = [(0, rows, parts[0] if parts else 1)]
+    else:  # one run of rows, whatever the axes around them
+        outer, runs = [], _rows_beside(prod(shape), BESIDE if is_float(out.dtype) else BESIDE[-2:])
+    for begin, end, beside in runs:
+        count = (end - begin) // beside
+        with nest(ib, [*outer, count], usual(out.size) >= WORTH_SHARING) as positions:
+            *before, part = positions
+            first = begin + part * beside
+            at = [
+                (*before, first + r) if outer else tuple(_unravelled(first + r, shape))
+                for r in range(beside)
+            ]
+            found = at if out.rank > 1 else [()]
+            _scan_beside(ib, attrs, x, y, out, start, join, found)
 
-        def each() -> Any:
-            return ib.for_range(0, beside, "r", kind="unroll")
 
-        with each() as r:
-            sums[r] = start
-        with ib.for_range(0, length, "k") as k:
-            position = length - 1 - k if attrs.reverse else k
-            with each() as r:
-                at = (*before, part * beside + r, position)[-out.rank :]
-                if attrs.exclusive:
-                    added = ib.let("added", join(sums[r], x[at]))
-                    y[at] = sums[r]
-                    sums[r] = added
-                else:
-                    sums[r] = join(sums[r], x[at])
-                    y[at] = sums[r]
+def _rows_beside(rows: int, counts: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (begin, end, beside) of runs that cover `rows`, the largest of `counts` first."""
+    runs, begin = [], 0
+    for beside in counts:
+        end = begin + (rows - begin) // beside * beside
+        if end > begin:
+            runs.append((begin, end, beside))
+            begin = end
+    return runs
+
+
+def _scan_beside(
+    ib: Any, attrs: ScanAttrs, x: Any, y: Any, out: TensorType, start: Any, join: Any,
+    rows: Sequence[tuple[Any, ...]],
+) -> None:  # fmt: skip
+    """Some rows, at their indices `rows`, step by step."""
+    length = out.shape[-1]
+    sums = ib.allocate(out.dtype, (len(rows),), "sums", scope="local")
+    for r in range(len(rows)):
+        sums[r] = start
+    with ib.for_range(0, length, "k") as k:
+        position = length - 1 - k if attrs.reverse else k
+        for r, row in enumerate(rows):
+            at = (*row, position)
+            if attrs.exclusive:
+                added = ib.let("added", join(sums[r], x[at]))
+                y[at] = sums[r]
+                sums[r] = added
+            else:
+                sums[r] = join(sums[r], x[at])
+                y[at] = sums[r]
 
 
 def _scan_slices(

@@ -120,10 +120,9 @@ def _pixels(call: Call, lanes: int) -> Expr | None:
     They are put at their pixels as vectors.  None where a tap's channels are no such blocks.
     """
     attrs, (data, weight) = call.attrs, call.args
-    assert isinstance(weight, Constant)
-    inputs, filters, *window = weight.array.shape
-    if not _fill_vectors(call, lanes):
+    if not isinstance(weight, Constant) or not _fill_vectors(call, lanes):
         return None
+    inputs, filters, *window = weight.array.shape
     count, taps = len(window), prod(window)
     kernel = np.moveaxis(weight.array, (0, 1), (-1, -2)).reshape(taps * filters, inputs)
     products: Expr = op_registry.make(f"nn.conv{count}d")(
