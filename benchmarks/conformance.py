@@ -151,7 +151,11 @@ def shape_of(value):
 def is_served(value):
     if isinstance(value, list):
         return all(is_served(v) for v in value)
-    return value is None or (isinstance(value, np.ndarray) and value.dtype.kind not in "OUS")
+    return value is None or (isinstance(value, np.ndarray) and not is_text(value))
+
+
+def is_text(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind in "OUS"
 
 
 def used_part(values, main):
@@ -190,6 +194,11 @@ def run(model, inputs, engine, is_open=False):
     from slipway import relay
     from slipway.relay.interpret import interpret
 
+    if any(map(is_text, inputs)):
+        import slipway
+
+        found = slipway.compile(model, target=engine, quiet=True)(*inputs)
+        return list(found.values()) if isinstance(found, dict) else [found], False
     names = [i.name for i in model.graph.input]
     known = {t.name for t in model.graph.initializer}
     feeds = dict(zip([n for n in names if n not in known], inputs, strict=False))
@@ -285,7 +294,8 @@ def outcome(case, engine, pin="", is_open=False):
     verdict, note = "folded", ""
     for inputs, wanted in case.data_sets:
         inputs, wanted = [as_array(v) for v in inputs], [as_array(v) for v in wanted]
-        if not all(is_served(v) for v in (*inputs, *wanted)):
+        texts = engine == "interpret" or any(map(is_text, wanted))  # only a library takes texts
+        if not all(is_served(v) or (is_text(v) and not texts) for v in (*inputs, *wanted)):
             return "unsupported", "strings"
         wanted = [v for value in wanted for v in (value if isinstance(value, list) else [value])]
         model = case.model

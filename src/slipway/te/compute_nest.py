@@ -50,12 +50,13 @@ class ComputeNest:
 
     def _loops(self) -> S.Stmt:
         converter = Converter(self.lowering, self.nest.values)
-        guards = self._guards()
+        steps: list[PrimExpr] = []
+        guards = self._guards(steps)
         if not isinstance(self.body[0], Reduce):
             values = [converter.convert(b) for b in self.body]
             stmt = self._stores(values, converter)
             return self.wrap(stmt, 0, len(self.nest.loops), guards)
-        return self._reduction(converter, guards)
+        return self._reduction(converter, guards, steps)
 
     def _stores(self, values: list[PrimExpr], converter: Converter) -> S.Stmt:
         parts: list[S.Stmt] = []
@@ -83,12 +84,16 @@ class ComputeNest:
 
     # -- guards ------------------------------------------------------------------------------------
 
-    def _guards(self) -> list[tuple[PrimExpr, frozenset[Atom]]]:
+    def _guards(
+        self, steps: list[PrimExpr] | None = None
+    ) -> list[tuple[PrimExpr, frozenset[Atom]]]:
         """Conditions (with the loops they depend on) under which the body may run.
 
-        Those of the loops' ends are marked as likely.
+        Those of the loops' ends are marked as likely.  With `steps`, those of reduced axes of one
+        step or none, which have no loop, go there: a result has a start without any step.
         """
         an, seen = self.an, set()
+        own = {loop.atom for loop in self.nest.loops}
         found: list[tuple[PrimExpr, frozenset[Atom]]] = []
 
         def require(value: Linear, extent: Linear) -> None:
@@ -107,7 +112,11 @@ class ComputeNest:
             first, whole = an.linear(axis.dom.min), an.linear(axis.dom.extent)
             is_all = (low.key, extent.key) == (first.key, whole.key)
             if not (is_all and axis in self.nest.fused):
+                before = len(found)
                 require(value, first.plus(whole))
+                is_new = len(found) > before and found[-1][1].isdisjoint(own)
+                if steps is not None and axis.kind == "reduce" and is_new:
+                    steps.append(found.pop()[0])
             below = an.recombine(value.minus(first))
             if not an.decide(E.GE, below):
                 condition = _likely(E.GE(an.to_expr(value), an.to_expr(first)))
@@ -201,7 +210,10 @@ class ComputeNest:
     # -- reductions --------------------------------------------------------------------------------
 
     def _reduction(
-        self, converter: Converter, guards: list[tuple[PrimExpr, frozenset[Atom]]]
+        self,
+        converter: Converter,
+        guards: list[tuple[PrimExpr, frozenset[Atom]]],
+        steps: list[PrimExpr],
     ) -> S.Stmt:
         loops = self.nest.loops
         begin = next((i for i, loop in enumerate(loops) if loop.reduces), len(loops))
@@ -213,6 +225,7 @@ class ComputeNest:
         empty = self._combines_nothing()
         if empty:  # what keeps an axis within no elements is of no loop, and holds for no step
             guards = [g for g in guards if g[1]]
+        update = guarded(steps, update)
         outer = [g for g in guards if g[1].isdisjoint(inside)]
         inner = [g for g in guards if not g[1].isdisjoint(inside)]
         update = self.wrap(update, begin, len(loops), inner)

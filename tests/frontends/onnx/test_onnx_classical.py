@@ -1,6 +1,7 @@
 """Models of scikit-learn's kind: the operators of ai.onnx.ml, beside onnxruntime."""
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from graphs import helper, model
@@ -454,3 +455,29 @@ def test_deep_trees_and_powers_are_compiled(target):
         module.set_input("x", X)
         module.run()
         np.testing.assert_allclose(module.get_output(0).numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float64", "int64"])
+def test_values_of_a_tensor_keep_their_type(dtype):
+    """In a file that imports the operators of this domain alone, of texts and of numbers."""
+    values = helper.make_tensor("v", onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [3],
+                                [7, 8, 9])  # fmt: skip
+    default = onnx.numpy_helper.from_array(np.array([42], dtype), "d")
+    numbers = onnx.numpy_helper.from_array(np.int64([3, 1, 2]), "k")
+    cases = (
+        ({"keys_strings": ["a", "b", "c"]}, 8, np.array(["b", "z", "c", "a"], object)),
+        ({"keys_tensor": numbers}, 7, np.int64([1, 5, 2, 3])),
+    )
+    for keys, kind, given in cases:
+        node = helper.make_node(
+            "LabelEncoder", ["x"], ["y"], domain=ML, values_tensor=values, default_tensor=default,
+            **keys,
+        )  # fmt: skip
+        graph = helper.make_graph(
+            [node], "g", [helper.make_tensor_value_info("x", kind, (4,))],
+            [helper.make_tensor_value_info("y", values.data_type, (4,))],
+        )  # fmt: skip
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid(ML, 4)], ir_version=8)
+        found = tvm.compile(proto, quiet=True)(given)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, [8, 42, 9, 7])

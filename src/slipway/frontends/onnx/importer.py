@@ -221,6 +221,10 @@ class _Importer:
         self.graph = proto.graph
         self.converters = load_converters()
         self.opset = opset
+        # A file may be of other domains alone, and import nothing of ONNX's own.
+        self.versions = {
+            e.domain: int(e.version) for e in proto.opset_import if e.domain not in ("", "ai.onnx")
+        }
         self.freeze = freeze
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.param_vars: list[Var] = []
@@ -467,7 +471,7 @@ class _Importer:
         convert = self._converter(node)
         local = self.functions.get(called(node, node.op_type))
         if local is None:
-            check_node(node, self.opset)
+            check_node(node, max(self.opset, self.versions.get(node.domain, 1)))
         if convert is None or local is not None:
             function = local or body_of(node, inputs, self.opset)
             if function is None:

@@ -89,7 +89,9 @@ def label_encoder(node: NodeView) -> Any:
         if not kinds:
             raise node.unsupported(f"its {side} are texts, which no tensor holds")
         found = np.asarray(node.attr(f"{side}_{kinds[0]}"))
-        tables[side] = found.astype(np.float32 if found.dtype.kind == "f" else np.int64)
+        if kinds[0] != "tensor":
+            found = found.astype(np.float32 if found.dtype.kind == "f" else np.int64)
+        tables[side] = found
     keys, values = tables["keys"], tables["values"]
     if keys.size != values.size or not keys.size:
         raise node.unsupported(f"it has {keys.size} keys and {values.size} values")
