@@ -311,6 +311,20 @@ def test_quotients_by_numbers_are_compared_as_sums(kind, factor):
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)
+@pytest.mark.parametrize(("factor", "times"), [(1, 2), (-1, 3), (1, -4)])
+def test_a_sum_with_one_quotient_is_compared_as_its_dividend(kind, factor, times):
+    """2 i + j // 16 < 8 as 32 i + j < 128: steps of two loops that were one."""
+    an, i, j, holds = Analyzer(), Var("i"), Var("j"), COMPARISONS[kind]
+    an.bind(i, 0, 7)
+    an.bind(j, 0, 31)
+    simple = an.simplify(kind(i * times + E.FloorDiv(j, 16) * factor, 8 * times // 2))
+    assert not any(isinstance(n, E.FloorDiv) for n in walk(simple))
+    for x, y in itertools.product(range(8), range(0, 32, 5)):
+        now = Analyzer().simplify(substitute(simple, {i: ops.const(x), j: ops.const(y)}))
+        assert bool(now.value) == holds(x * times + y // 16 * factor, 8 * times // 2)
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
 def test_quotients_are_left_where_the_sum_would_have_no_type(kind):
     condition = kind(E.FloorDiv(Var("i"), 2**20), 2**12)
     assert any(isinstance(n, E.FloorDiv) for n in walk(Analyzer().simplify(condition)))

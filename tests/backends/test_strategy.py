@@ -202,6 +202,12 @@ def conv(channels=8, filters=32, size=7, window=3, stride=1):
     return relay.nn.conv2d(x, w, strides=(stride, stride), padding=(window // 2,) * 2)
 
 
+def volume_conv(channels, frames, size):
+    x = relay.var("x", shape=(1, channels, frames, size, size))
+    weight = np.random.default_rng(1).standard_normal((channels, channels, 3, 3, 3))
+    return relay.nn.conv3d(x, relay.const(weight.astype("float32") / 8), padding=(1, 1, 1))
+
+
 def product(rows, depth, columns):
     x, y = relay.var("x", shape=(2, rows, depth)), relay.var("y", shape=(2, depth, columns))
     return relay.nn.batch_matmul(x, y, transpose_b=False)
@@ -220,6 +226,7 @@ def attention():
 SEARCHED = {
     "nn.contrib_conv2d_nchwc": lambda: conv(window=1),
     "nn.contrib_conv2d_winograd_nchwc": lambda: conv(32, 32, 14),
+    "nn.contrib_conv3d_winograd_nchwc": lambda: volume_conv(32, 3, 14),
     "nn.contrib_depthwise_conv2d_nchwc": lambda: relay.nn.conv2d(
         relay.var("x", shape=(1, 16, 9, 9)),
         relay.const(np.random.default_rng(3).standard_normal((16, 1, 3, 3)).astype("float32")),

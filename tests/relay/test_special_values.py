@@ -40,6 +40,7 @@ PARAMETERS = {"nn.batch_norm"}
 # weights in blocks round their data to bytes: an infinity is NaN or an infinity in the row.
 TRANSFORMED = {
     "nn.contrib_conv2d_winograd_nchwc", "nn.contrib_winograd_tiles", "nn.contrib_winograd_image",
+    "nn.contrib_conv3d_winograd_nchwc",
     "nn.contrib_block_dense", "nn.contrib_expert_dense", "nn.contrib_conv2d_nchwc_by_size",
 }  # fmt: skip
 # The reduction of an argument is only good to so much (docs/codegen.md), and a position that is

@@ -192,26 +192,35 @@ def _by_dividend(
 
 
 def of_dividend(an: Analyzer, kind: Any, x: Linear, y: Linear) -> tuple[Any, Linear, Linear]:
-    """Return a comparison of a quotient y // c with a number as that of y: y // c < n as y < n * c.
+    """Return a comparison of a quotient and a sum as that of its dividend.
 
-    Steps of a loop that was fused take the form that vectors and cuts understand: a sum.
+    y // c < n as y < n * c, and 2 * i + j // 16 < 8 as 32 * i + j < 128.  Steps of a loop that was
+    fused take the form that vectors and cuts understand: a sum.
     """
-    difference = an.recombine(x.minus(y))
-    if kind not in _SWAPPED or len(difference.terms) != 1:
+    difference, given = an.recombine(x.minus(y)), kind
+    if kind not in _SWAPPED or not difference.terms:
         return kind, x, y
-    ((atom, factor),) = _reduced(kind, difference).terms.items()
-    if atom.kind != "div" or abs(factor) != 1:
+    difference = _reduced(kind, difference)
+    quotients = [atom for atom in difference.terms if atom.kind == "div"]
+    others = [atom for atom in difference.terms if atom.kind != "div"]
+    if len(quotients) != 1 or any(atom.kind != "var" for atom in others):
         return kind, x, y
-    const = _reduced(kind, difference).const
+    (atom,) = quotients
+    factor = difference.terms[atom]
+    if abs(factor) != 1:
+        return kind, x, y
+    if factor < 0:
+        difference, kind = difference.scaled(-1), _SWAPPED[kind]
+    if kind in (E.LE, E.GT):  # of integers: < 1, >= 1
+        difference = difference.shifted(-1)
     assert atom.arg is not None
-    n, kind = (-const, kind) if factor > 0 else (const, _SWAPPED[kind])
-    if kind in (E.LE, E.GT):
-        n += 1
-    end = n * atom.divisor - atom.arg.const
-    if not _LEAST <= end <= -_LEAST - 1:
-        return kind, x, y
-    kind = E.LT if kind in (E.LT, E.LE) else E.GE
-    return kind, atom.arg.shifted(-atom.arg.const), an.constant(end, x.dtype)
+    remainder = difference.minus(Linear({atom: 1}, 0, difference.dtype))
+    moved = an.recombine(atom.arg.plus(remainder, atom.divisor))
+    sides = moved.shifted(-moved.const), an.constant(-moved.const, x.dtype)
+    grown = sides if others else sides[1:]  # what is multiplied by the divisor
+    if any(side.low < _LEAST or side.high > -_LEAST - 1 for side in grown):
+        return given, x, y
+    return E.LT if kind in (E.LT, E.LE) else E.GE, *sides
 
 
 _SWAPPED = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE}

@@ -94,6 +94,7 @@ from slipway.relay.ops.packed.expert_dense import contrib_expert_dense as contri
 from slipway.relay.ops.packed.interleave import contrib_interleave as contrib_interleave
 from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
 from slipway.relay.ops.packed.winograd import contrib_winograd_weight as contrib_winograd_weight
+from slipway.relay.ops.packed.winograd_frames import contrib_conv3d_winograd_nchwc as contrib_conv3d_winograd_nchwc
 from slipway.relay.ops.packed.winograd_images import contrib_winograd_image as contrib_winograd_image
 from slipway.relay.ops.packed.winograd_images import contrib_winograd_tiles as contrib_winograd_tiles
 from slipway.relay.ops.tensor.shape import batch_flatten as batch_flatten
@@ -133,6 +134,7 @@ __all__ = [
     "contrib_conv2d_winograd_nchwc",
     "contrib_conv3d_nchwc",
     "contrib_conv3d_pairs",
+    "contrib_conv3d_winograd_nchwc",
     "contrib_dense_pack",
     "contrib_dense_pairs",
     "contrib_depthwise_conv1d_nchwc",

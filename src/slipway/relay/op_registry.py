@@ -373,7 +373,8 @@ FAMILIES = (
     "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
     "tensor.sized", "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
-    "tensor.update", "packed.winograd", "packed.winograd_images", "qnn.words",
+    "tensor.update", "packed.winograd", "packed.winograd_images", "packed.winograd_frames",
+    "qnn.words",
     "tensor.einsum", "tensor.indexing", "tensor.sets", "tensor.sparse_tensors", "tensor.spectral",
 )  # fmt: skip
 _loaded = False

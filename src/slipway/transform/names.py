@@ -30,6 +30,7 @@ OPT_LEVELS = {
     "ConvertLayout": 3,
     "CutKernels": 2,
     "DeadCodeElimination": 1,
+    "DeepPools": 2,
     "DefuseOps": 0,
     "DenseToSparse": 0,
     "DilatedPhases": 2,

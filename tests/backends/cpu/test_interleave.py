@@ -11,9 +11,9 @@ from slipway import IRModule, relay
 from slipway.relay import op_registry
 
 
-def interleave(shapes, strides, size, sources=None):
+def interleave(shapes, strides, size, sources=None, together=1):
     parts = relay.Tuple([var(f"p{n}", *shape) for n, shape in enumerate(shapes)])
-    return op_registry.make("nn.contrib_interleave")(parts, strides, size, sources)
+    return op_registry.make("nn.contrib_interleave")(parts, strides, size, sources, together)
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
@@ -38,8 +38,32 @@ def test_parts_in_order(target, shapes, strides, size, sources):
     assert run(relay.nn.relu(body), target) in ("interleave.rests", "loops.sums")
 
 
-def test_no_element_looks_for_its_part():
-    body = interleave([(1, 4, 14, 14, 16)] * 4, (2, 2), (28, 28))
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize(
+    ("shapes", "strides", "size", "sources", "together"),
+    [
+        ([(1, 18, 5, 7, 16)], (3, 3), (15, 21), None, 9),
+        ([(2, 12, 4, 9)] * 2, (2, 4), (7, 35), None, 4),
+        ([(2, 6, 4, 20)], (2, 2), (8, 40), (1, -1, 2, 0), 3),
+        ([(1, 16, 3, 4, 5, 8)], (2, 2, 2), (6, 8, 10), None, 8),
+    ],
+)
+def test_pixels_of_several_remainders_in_one_part(target, shapes, strides, size, sources, together):
+    body = interleave(shapes, strides, size, sources, together)
+    assert run(relay.nn.relu(body), target) in ("interleave.rests", "loops.sums")
+
+
+def test_parts_whose_channels_are_not_those_of_all_remainders_are_refused():
+    with pytest.raises(Exception, match="no channels of 4 remainders"):
+        relay.transform.InferType()(
+            IRModule.from_expr(interleave([(1, 6, 3, 3)], (2, 2), (6, 6), None, 4))
+        )
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_no_element_looks_for_its_part(together):
+    shapes = [(1, 4 * together, 14, 14, 16)] * (4 // together)
+    body = interleave(shapes, (2, 2), (28, 28), None, together)
     library = relay.build(IRModule.from_expr(body), target="llvm -mcpu=skylake-avx512")
     code = library.get_lib().get_source("asm")
     copies = [b for b in re.split(r"\n\.?L?\w+:", code) if "vmovups\t%zmm" in b]

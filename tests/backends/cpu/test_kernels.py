@@ -164,6 +164,22 @@ def test_winograd_convolution(target, size, pad, side):
     assert run(relay.nn.relu(conv), target) == "conv2d_winograd"
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "taps", "pad"),
+    [
+        ((1, 2, 5, 13, 9, 8), 3, 1),
+        ((2, 2, 4, 7, 8, 8), 1, (0, 1, 1)),  # frames by themselves, two volumes
+        ((1, 2, 3, 30, 34, 8), 2, (0, 0, 1)),  # blocks of rows
+    ],
+)
+@pytest.mark.parametrize("side", [4, 6])
+def test_winograd_convolution_of_frames(target, shape, taps, pad, side):
+    kernel = var("u", 3, side, side, taps * shape[1], 8, 8)
+    conv = relay.nn.contrib_conv3d_winograd_nchwc(var("x", *shape), kernel, pad)
+    assert run(relay.nn.relu(conv), target) == "conv3d_winograd"
+
+
 def test_winograd_agrees_with_the_direct_convolution():
     rng = np.random.default_rng(0)
     weight = relay.const(rng.standard_normal((32, 16, 3, 3)).astype("float32"))

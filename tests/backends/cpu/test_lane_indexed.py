@@ -114,6 +114,16 @@ def test_winograd_convolution(size, pad, side):
     assert run(relay.nn.relu(conv)) == "conv2d_winograd"
 
 
+@pytest.mark.usefixtures("lane_fma")
+@pytest.mark.parametrize(("taps", "side"), [(1, 6), (3, 6), (2, 4)])
+def test_winograd_convolution_of_frames(taps, side):
+    conv = relay.nn.contrib_conv3d_winograd_nchwc(
+        var("x", 1, 3, 4, 9, 7, 4), var("u", 5, side, side, taps * 3, 4, 4), (1, 1, 1),
+        data_layout="NCDHW4c", out_layout="NCDHW4c",
+    )  # fmt: skip
+    assert run(relay.nn.relu(conv)) == "conv3d_winograd"
+
+
 def test_tiles_fit_the_registers():
     for width in (1, 2, 4):
         for tile in lane_indexed_fma(A72, width).tiles(100, 8):
@@ -168,6 +178,12 @@ def test_blocks_that_units_do_not_fill_are_of_the_vectors_that_take_least_time()
     assert cut_units(zen4, 16, rows=20, units=150) == 16
     assert cut_units(v4, 16, rows=3, units=24) == 16  # two whole ones begin at once
     assert cut_units(None, 16, rows=300, units=24) == 16
+    # 61 vectors are 61 tiles, whose three sums wait for each other; of 63, three are a tile.
+    assert cut_units(zen4, 16, rows=3, units=973) == 32
+    assert cut_units(zen4, 16, rows=3, units=1001) == 16
+    assert cut_units(Target("llvm -mcpu=haswell"), 8, rows=3, units=973) == 24
+    wasm = Target("llvm -mtriple=wasm32-unknown-unknown -mattr=+simd128")
+    assert cut_units(wasm, 4, rows=3, units=1001) == 8  # 251 vectors
 
 
 def test_which_processors_multiply_lane_indexed():

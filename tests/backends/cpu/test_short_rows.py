@@ -52,6 +52,34 @@ def test_rows_of_several_axes(target, rows, dtype):
     run(relay.transpose(x, (1, 0, *range(2, 2 + len(rows)))), target)
 
 
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("row", [3, 5, 13, 21, 50])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+def test_rows_that_begin_again_or_run_backwards(target, row, dtype):
+    x = relay.var("x", shape=(60, row), dtype=dtype)
+    run(relay.tile(x, (1, 2)), target)
+    run(relay.tile(x, (1, 3)), target)
+    run(relay.repeat(x, 3, 1), target)
+    run(relay.reverse(x, 1), target)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("row", [5, 13, 21, 30])
+def test_rows_that_begin_again_are_shuffled(row, dtype):
+    """No lane divides to find its place: vectors are rows."""
+    x = relay.var("x", shape=(6400, row), dtype=dtype)
+    code = code_of(relay.tile(x, (1, 2)), "llvm -mcpu=znver4")
+    assert not re.search(r"v(gather|pmuludq|pmuldq|pmulhuw|pmullw|pmulld)", code)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("row", [21, 50])
+def test_rows_of_narrow_types_are_turned_in_registers(row, dtype):
+    x = relay.var("x", shape=(6400, row), dtype=dtype)
+    code = code_of(relay.reverse(x, 1), "llvm -mcpu=znver4")
+    assert not re.search(r"v(gather|pinsr|pextr)", code)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
 def test_what_is_broadcast_over_batches_is_read_as_it_lies(dtype):
     """Vectors that are longer than the rows find their places without a division."""
@@ -142,3 +170,11 @@ def test_rows_of_a_task_that_end_within_a_vector_are_copied_without_a_loop():
     assert task.space.has(candidate)
     loops = str(kernel_job(task, [candidate]).lowered(candidate, "main"))
     assert loops.count(" in range(") == 2  # the tasks, and the steps of a product
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_parts_of_rows_that_were_fused_are_copied_in_vectors(dtype):
+    """A vector of 32 lies in one of two parts of 8 x 16: 2 i + j // 16 < 8 is asked as a sum."""
+    x, y = (relay.var(name, shape=(33, 2, 64, 8, 16), dtype=dtype) for name in "xy")
+    code = code_of(relay.concatenate([x, y], 3), "llvm -mcpu=znver4")
+    assert len(re.findall(r"vmovup[sd]\t%zmm", code)) >= 2

@@ -12,8 +12,8 @@ from slipway.relay.interpret import interpret
 from slipway.target import Target
 
 
-def strategy(shape, k, axis, target):
-    x = relay.var("x", shape=shape)
+def strategy(shape, k, axis, target, dtype="float32"):
+    x = relay.var("x", shape=shape, dtype=dtype)
     body = relay.topk(x, k=k, axis=axis).astuple()
     call = body if isinstance(body, relay.Call) else body.fields[0].tuple_value
     function = relay.Function([x], call).with_attr("Primitive", 1)
@@ -32,7 +32,8 @@ def strategy(shape, k, axis, target):
         ((2, 65, 3), 40, 1, "int32"), ((2, 33), 33, 1, "int8"), ((3, 100), 100, 1, "float16"),
         ((2, 1500), 1500, 1, "float32"), ((1200, 2), 900, 0, "float64"), ((1, 5000), 0, 1, "int64"),
         ((2, 2000), 1000, 1, "uint8"), ((3, 5000), 20, 1, "float32"), ((2, 3001), 7, 1, "int64"),
-        ((2, 1999, 2), 60, 1, "float16"), ((4000, 3), 1, 0, "uint8"),
+        ((2, 1999, 2), 60, 1, "float16"), ((4000, 3), 1, 0, "uint8"), ((70, 3), 1, 1, "float16"),
+        ((70, 5), 2, 1, "int8"), ((3, 20, 37), 4, 1, "uint8"), ((40, 9), 1, 1, "int16"),
     ],
 )  # fmt: skip
 def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
@@ -66,6 +67,12 @@ def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
 )  # fmt: skip
 def test_each_way_serves_what_it_is_best_for(shape, k, axis, name):
     assert strategy(shape, k, axis, "llvm -mcpu=skylake-avx512") == name
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint8", "int16"])
+def test_rows_of_narrow_types_are_lanes_too(dtype):
+    assert strategy((6400, 3), 1, 1, "llvm -mcpu=znver4", dtype) == "topk.lanes"
+    assert strategy((2, 64, 40), 2, 1, "llvm -mcpu=znver4", dtype) == "topk.lanes"
 
 
 @pytest.mark.parametrize("is_ascend", [False, True])

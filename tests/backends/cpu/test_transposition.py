@@ -41,6 +41,16 @@ TRANSPOSED = {
 }
 
 
+def filled_groups(dtype, groups, filters, held):
+    """Channels last of groups that were padded, put first without their padding."""
+    whole = relay.reshape(var("x", 1, 9, 11, groups * held, dtype=dtype), (1, 9, 11, groups, held))
+    wanted = relay.strided_slice(whole, [0], [filters], axes=[4])
+    return relay.transpose(relay.reshape(wanted, (1, 9, 11, groups * filters)), (0, 3, 1, 2))
+
+
+TRANSPOSED["of filled groups"] = lambda: filled_groups("float32", 3, 37, 48)
+
+
 def quantized(data):
     return relay.qnn.op.quantize(data, relay.const(0.05), relay.const(3), out_dtype="int8")
 
@@ -57,6 +67,8 @@ NARROW_ELEMENTS = {
     "few bytes": lambda: relay.transpose(var("x", 9, 100, dtype="int8"), (1, 0)),
     "halves": lambda: relay.transpose(var("x", 37, 50, dtype="int16"), (1, 0)),
     "float16": lambda: relay.transpose(var("x", 37, 50, dtype="float16"), (1, 0)),
+    "of filled groups, real": lambda: real(filled_groups("int8", 4, 50, 64)),
+    "of two filled groups": lambda: filled_groups("uint8", 2, 17, 32),
     "quantised": lambda: relay.transpose(quantized(var("x", 2, 13, 17, 65)), (0, 2, 3, 1)),
     "real again": lambda: real(relay.transpose(var("x", 1, 9, 7, 64, dtype="int8"), (0, 3, 1, 2))),
 }

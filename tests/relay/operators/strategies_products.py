@@ -228,6 +228,18 @@ def winograd_conv(d):
     return made
 
 
+@strategy("nn.contrib_conv3d_winograd_nchwc")
+def winograd_frames(d):
+    block, out_block, inner, outer = d.pick([1, 4]), d.pick([4, 8]), d.int(1, 2), d.int(1, 2)
+    taps, side = d.int(1, 3), d.pick([4, 6])
+    attrs = OPS[d.name].attrs_type(d.ints(6, 0, 1), f"NCDHW{block}c", f"NCDHW{out_block}c")
+    data = (d.int(1, 2), inner, d.int(taps, 5), d.int(3, 11), d.int(3, 11), block)
+    kernel = (outer, side, side, taps * inner, block, out_block)
+    made = summed(d, d.name, attrs, (data, kernel), ("float32",))
+    made.terms, made.scale = 0, 200.0 * taps * inner * block
+    return made
+
+
 @strategy("nn.contrib_conv2d_nchwc_by_size")
 def conv_by_size(d):
     """By tiles, whose kernel is drawn apart from the direct one."""
@@ -324,13 +336,13 @@ def interleaved(d):
     count = d.int(1, 3)
     strides = tuple(d.int(1, 3) for _ in range(count))
     size = tuple(d.int(1, 2 * s + 20) for s in strides)
-    around = (d.int(1, 2), d.int(1, 3)), d.pick([(), (4,), (16,), (5,)])
-    parts = d.int(1, 3)
-    sources = tuple(d.int(-1, parts - 1) for _ in range(int(np.prod(strides))))
+    together, parts = d.pick([1, 1, 2, 3]), d.int(1, 3)
+    around = (d.int(1, 2), d.int(1, 3) * together), d.pick([(), (4,), (16,), (5,)])
+    sources = tuple(d.int(-1, parts * together - 1) for _ in range(int(np.prod(strides))))
     whole = [-(-n // s) for n, s in zip(size, strides, strict=True)]
     shapes = [(*around[0], *(max(1, n - d.int(0, 1)) for n in whole), *around[1])
               for _ in range(parts)]  # fmt: skip
-    attrs = OPS[d.name].attrs_type(strides, size, sources)
+    attrs = OPS[d.name].attrs_type(strides, size, sources, together)
     dtype = d.pick(["float32", "int8"])
     return Case((tuple(d.array(shape, dtype) for shape in shapes),), attrs)
 

@@ -39,6 +39,57 @@ def test_the_tile_that_takes_least_time(channels, size, lanes, wanted):
     assert tile(channels, size, lanes) == wanted
 
 
+def volume_tile(channels, window, size, core=None, **attrs):
+    weight = relay.const(np.zeros((channels, channels, *window), "float32"))
+    call = relay.nn.conv3d(relay.var("x", shape=(1, channels, *size)), weight, **attrs)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(call))
+    return winograd_tile(mod["main"].body, 16, core=core)
+
+
+@pytest.mark.parametrize(
+    ("channels", "window", "size", "wanted"),
+    [
+        (64, (3, 3, 3), (10, 30, 30), 4),
+        (64, (1, 3, 3), (8, 30, 30), 4),  # frames by themselves
+        (512, (1, 3, 3), (1, 9, 9), 0),  # as one image: its kernel takes longer to read
+        (512, (1, 3, 3), (16, 9, 9), 4),  # that is read once for all frames
+        (64, (3, 3, 1), (10, 30, 30), 0),
+        (64, (3, 1, 1), (10, 30, 30), 0),
+    ],
+)
+def test_frames_of_volumes_are_images(channels, window, size, wanted):
+    assert volume_tile(channels, window, size) == wanted
+
+
+def test_a_volume_with_strides_or_of_open_size_has_no_tiles():
+    assert volume_tile(64, (3, 3, 3), (10, 30, 30), strides=(2, 1, 1)) == 0
+    assert volume_tile(64, (3, 3, 3), (10, 30, 30), dilation=(2, 1, 1)) == 0
+    assert volume_tile(64, (3, 3, 3), (relay.Dim("d", 4, 16), 30, 30)) == 0
+
+
+@pytest.mark.parametrize(
+    ("channels", "frames", "taps"), [((32, 32), 6, 3), ((37, 50), 5, 2), ((20, 24), 3, 1)]
+)
+def test_volumes_give_what_the_direct_sum_gives(channels, frames, taps):
+    """Also with channels that no block divides, whose zeros stand behind those of each frame."""
+    rng = np.random.default_rng(3)
+    inner, outer = channels
+    weight = relay.const(rng.standard_normal((outer, inner, taps, 3, 3)).astype("float32"))
+    data = relay.var("x", shape=(2, inner, frames, 21, 18))
+    body = relay.nn.relu(relay.nn.conv3d(data, weight, padding=(taps - 1, 1, 0)))
+    x = rng.standard_normal((2, inner, frames, 21, 18)).astype("float32")
+    results = []
+    for options in ("", " -strict=1"):
+        module = tvm.IRModule.from_expr(body)
+        library = relay.build(module, target=f"llvm -mcpu=x86-64-v3{options}")
+        assert any("winograd" in name for name in library.graph.kernels) == (not options)
+        model = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+        model.run(x=x)
+        results.append(model.get_output(0).numpy())
+    tiles, direct = results
+    np.testing.assert_allclose(tiles, direct, atol=2e-5 * np.abs(direct).max())
+
+
 def of_sizes(channels, low, high, batch=1):
     """The operators that a convolution of images of so many rows and columns becomes."""
     rng = np.random.default_rng(0)

@@ -257,3 +257,44 @@ def test_dilated_kernels_multiply_no_zeros_between_their_taps(kernel, stride, di
         if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
     ]
     assert sorted(made) == taps
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "filters", "padding", "more"),
+    [
+        ((3, 3), (3, 3), 8, 0, 0),
+        ((2, 4), (3, 4), 16, (1, 2), (1, 0)),  # pixels that no tap reaches; some are cut off
+        ((4,), (4,), 8, 1, 3),
+        ((2, 3, 2), (2, 3, 2), 8, 0, 0),
+    ],
+)
+def test_taps_that_do_not_meet_are_pixels_of_one_product(kernel, strides, filters, padding, more):
+    """Each in whole vectors of channels, which are copied to their place."""
+    count, rng = len(kernel), np.random.default_rng(5)
+    weight = rng.standard_normal((6, filters, *kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 6, *(5, 4, 3)[:count]))
+    make = getattr(relay.nn, f"conv{count}d_transpose")
+    before = make(
+        x, relay.const(weight), strides=strides, padding=padding, output_padding=more
+    ).as_function()
+    after = subpixel_conv(before, lanes=8)
+    calls = [e for e in post_order(after.body) if isinstance(e, relay.Call)]
+    made = {c.op.name: c.attrs for c in calls}
+    products = [c for c in calls if c.op.name == f"nn.conv{count}d"]
+    assert [c.args[1].tensor_type.shape[2:] for c in products] == [(1,) * count]
+    assert made["nn.contrib_interleave"].together == np.prod(kernel)
+    data = rng.standard_normal(x.tensor_type.shape).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_taps_that_do_not_meet_with_filters_that_are_no_vectors_have_a_product_each():
+    """To take them from their vectors apart took ten times as long as to copy whole ones."""
+    weight = relay.const(np.ones((31, 31, 3, 3), "float32"))
+    x = relay.var("x", shape=(1, 31, 7, 7))
+    body = relay.nn.conv2d_transpose(x, weight, strides=(3, 3))
+    calls = [e for e in post_order(subpixel_conv(body.as_function(), lanes=16).body)
+             if isinstance(e, relay.Call)]  # fmt: skip
+    assert sum(c.op.name == "nn.conv2d" for c in calls) == 9
+    assert sum(c.op.name == "nn.contrib_interleave" for c in calls) == 1

@@ -104,13 +104,17 @@ class BlockedConvs(BlockedReaders):
     ) -> Blocked:
         """By tiles; with `costs` of both ways by size, the kernel in both forms."""
         key = id(call.args[1]), f"winograd {tile}"
+        rank = call.tensor_type.rank - 2
         if key not in self.packed:
-            packed = self.pack(call.args[1], "OIHW", layouts[1])
+            weight, layout = call.args[1], layouts[1]
+            if rank == 3:
+                weight, layout = self.frames_as_channels(weight, layouts)
+            packed = self.pack(weight, "OIHW", layout)
             make: Any = op_registry.make("nn.contrib_winograd_weight")
             self.packed[key] = make(packed, tile)
         data, kernels = self.as_blocked(call.args[0], layouts[0]), [self.packed[key]]
         about = {"padding": call.attrs.padding, "data_layout": layouts[0], "out_layout": layouts[2]}
-        name = "nn.contrib_conv2d_winograd_nchwc"
+        name = f"nn.contrib_conv{rank}d_winograd_nchwc"
         if costs is not None:
             name, direct = "nn.contrib_conv2d_nchwc_by_size", self.direct_kernel(call, layouts)
             kernels.insert(0, self.pack(call.args[1], "OIHW", direct))
@@ -119,6 +123,19 @@ class BlockedConvs(BlockedReaders):
         attrs_type: Any = definition.attrs_type
         made = definition(data, *kernels, attrs=attrs_type(**about), span=call.span)
         return Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
+
+    def frames_as_channels(self, weight: Expr, layouts: tuple[str, str, str]) -> tuple[Expr, str]:
+        """The kernel (O, I, D, 3, 3) as (O, D * I, 3, 3), in whole blocks of I, and its layout."""
+        in_block, out_block = (parse_layout(x).block_of("C") for x in (layouts[0], layouts[2]))
+        outer, inner, frames, *window = weight.tensor_type.shape
+        make, over = op_registry.make, -inner % in_block
+        if over:
+            weight = make("nn.pad")(weight, ((0, 0), (0, over), *((0, 0),) * 3))
+        ordered = make("transpose")(weight, (0, 2, 1, 3, 4))
+        merged = reshaped(ordered, (outer, frames * (inner + over), *window))
+        self.plain[id(merged)] = merged
+        self.made.append(merged)
+        return merged, f"OIHW{in_block}i{out_block}o"
 
     def without_zeros(self, made: Blocked, parts: int, zeros: int) -> Expr:
         """The plain value without the last `zeros` channels of each of its `parts`."""

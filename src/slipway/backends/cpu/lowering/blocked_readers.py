@@ -258,6 +258,9 @@ class BlockedReaders(BlockedValues):
         held = [h for h in (self.blocked.get(id(f)) for f in parts.fields) if h is not None]
         if 2 * len(held) <= len(parts.fields):
             return None
-        layout = held[0].layout
+        layout, together = held[0].layout, call.attrs.together
+        channels = call.tensor_type.shape[1]
+        if together > 1 and channels % parse_layout(layout).block_of("C"):
+            return None  # blocks of two remainders
         fields = Tuple(tuple(self.as_blocked(f, layout) for f in parts.fields))
-        return Blocked(Call(call.op, (fields,), call.attrs, call.span), layout, held[0].channels)
+        return Blocked(Call(call.op, (fields,), call.attrs, call.span), layout, channels)

@@ -22,7 +22,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.load_offset import row_axis
-from slipway.backends.cpu.schedules.short_rows import short_row_lanes
+from slipway.backends.cpu.schedules.short_rows import rows_are_one, short_row_lanes
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.stages import Loop, fuse, inline_injective, shape_of, split
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 _SLOW = 6  # streams: a function, or a read whose place is looked up
+_FEWEST_OWN = 4  # elements of a row that are vectors of their own
 _OPEN_TASKS = 16  # of loops whose number of steps is open, before more of them are fused
 
 
@@ -74,13 +75,13 @@ def schedule_elementwise_stage(
     row = inner.extent
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
     short = short_row_lanes(schedule, tensor, target, lanes, runs[-1][0])
+    if not short and is_row and not (reading.flat or reading.along):
+        short = own_lanes(schedule, tensor, row, lanes)
     if short:
         steps, inner = split(stage, inner, short)
         stage.unroll(steps.axis)
         stage.vectorize(inner.axis)
     else:
-        if is_row and not (reading.flat or reading.along):
-            lanes = own_lanes(row, lanes, target)
         while loops and usual(inner.extent) < lanes:
             inner = fuse(stage, [loops.pop(), inner])
         vectorize(stage, loops, inner, lanes)
@@ -90,14 +91,15 @@ def schedule_elementwise_stage(
         _unroll_steps(stage, loops[-1], knobs.unrolled // reading.size)
 
 
-def own_lanes(row: Any, lanes: int, target: Target) -> int:
-    """Return the lanes of vectors for a row of a narrow type that is read across memory.
+def own_lanes(schedule: te.Schedule, tensor: te.Tensor, row: Any, lanes: int) -> int:
+    """Return the lanes of vectors for a row shorter than `lanes` that is read across memory.
 
-    A row of whole vectors of 32 bits is one vector: of longer ones each lane would divide to find
-    its place.
+    The row is one vector, of which each lane knows its place: of longer ones each would divide to
+    find it.  0 where rows lie after one another.
     """
-    wide = vector_lanes(target, "float32")
-    return int(row) if not is_open(row) and wide <= row < lanes and row % wide == 0 else lanes
+    if is_open(row) or not _FEWEST_OWN <= row < lanes or rows_are_one(schedule, tensor, lanes):
+        return 0
+    return int(row)
 
 
 @dataclass(frozen=True)

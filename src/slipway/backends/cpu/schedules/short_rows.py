@@ -72,10 +72,19 @@ def short_row_lanes(
     found = {0: work / lanes + _ALONE * alone, 1: work + _STEP / row}
     narrow = widest_lanes(row, lanes)
     most = _MOST_SPREAD if narrow >= _FEWEST_SPREAD else 1
-    if all(step in range(most + 1) for step in steps):
-        spread = sum(2 * step - 2 for step in steps if step)  # loads, and as many shuffles
+    if all(step in range(-1, most + 1) for step in steps):
+        # Loads, and as many shuffles; one where a vector is turned.
+        spread = sum(2 * step - 2 if step > 0 else 1 for step in steps if step)
         found[narrow] = (-(-row // narrow) * (work + spread) + _STEP) / row
     return min(found, key=found.__getitem__)
+
+
+def rows_are_one(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> bool:
+    """Return whether all operands of a stage go on from row to row as they do within one."""
+    op = tensor.op
+    extents: list[Any] = [extent_of(axis) for axis in op.axis]
+    loads = [n for n in _expanded(schedule, op) if isinstance(n, ProducerLoad)]
+    return all(_Rows(op, extents, n).is_fused(row_axis(extents), lanes) for n in loads)
 
 
 def _expanded(schedule: te.Schedule, op: te.ComputeOp) -> Iterator[PrimExpr]:

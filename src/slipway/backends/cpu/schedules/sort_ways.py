@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 LANES, RANKS, BYTES = "topk.lanes", "topk.ranks", "topk.bytes"
 LIMIT, GROUPS = "topk.limit", "topk.groups"
 HEAP = "heap"
-IN_LANES = ("float32", "float64", "int32", "int64")
+# The types that lanes compare, and those in which they compare narrower ones.
+_WIDE = {t: t for t in ("float32", "float64", "int32", "int64")}
+_WIDE |= dict.fromkeys(("float16", "bfloat16"), "float32")
+_WIDE |= dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32")
 _SHORT = ("float32", "float16", "bfloat16", "int32", "int16", "int8", "uint8")
 _LONG = ("float64", "int64", "uint32")
 # Cycles: of a place in the order, of an element; of a heap for one that is refused, for one that is
 # taken, with what a branch costs that nobody predicts, and for a level of one that is taken out.
 _POSITION, _ELEMENT = 6, 4
+_APART = 2  # of a narrow element that is loaded alone, as those of other rows are
 _REFUSED, _TAKEN, _LEVEL = 2.5, 40, 18
 # Of a comparison of vectors; of an element's key and its store where its rank is.
 _COMPARED, _PLACED = 1.5, 8
@@ -73,6 +77,11 @@ def key_type(dtype: str) -> str:
     return "int32" if dtype in _SHORT else "int64" if dtype in _LONG else ""
 
 
+def lane_type(dtype: str) -> str:
+    """Return the type in which lanes compare elements of `dtype`; "" where they do not."""
+    return _WIDE.get(dtype, "")
+
+
 def key_lanes(target: Target, dtype: str) -> int:
     """Return the lanes of a vector of the keys of `dtype`."""
     return vector_lanes(target, key_type(dtype))
@@ -93,10 +102,13 @@ def costs(attrs: TopKAttrs, data: TensorType, target: Target) -> dict[str, float
         return {HEAP: 0.0}
     taken = count * (1 + log(length / count))
     found = {HEAP: _REFUSED * length + _TAKEN * taken + _LEVEL * count * log2(count)}
-    if data.dtype in IN_LANES:
-        lanes = vector_lanes(target, data.dtype)
+    wide = lane_type(data.dtype)
+    if wide:
+        lanes = vector_lanes(target, wide)
         if 1 < lanes <= (inside if inside > 1 else around) and count <= lanes:
             found[LANES] = length * (_POSITION * count + _ELEMENT) / lanes
+            if wide != data.dtype and inside == 1:
+                found[LANES] += _APART * length
     if key_type(data.dtype):
         lanes = key_lanes(target, data.dtype)
         if lanes > 1 and length <= LONGEST_RANKED:

@@ -5,8 +5,9 @@
             best[j] = best[j - 1] if new comes before best[j - 1] else
                       new if it comes before best[j] else best[j]
 
-The first k of a row stay in registers, in order.  A heap takes fewer steps for an element, most of
-which are refused at its root; but which are is for nobody to predict, and one row waits for itself.
+The first k of a row stay in registers, in order, as numbers of 32 bits at least.  A heap takes
+fewer steps for an element, most of which are refused at its root; but which are is for nobody to
+predict, and one row waits for itself.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.inlined import shape_of, view
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
-from slipway.backends.cpu.schedules.sort_ways import LANES, computed_by, cost_by, extents, is_best
+from slipway.backends.cpu.schedules.reduction import as_they_are
+from slipway.backends.cpu.schedules.sort_ways import (
+    LANES,
+    computed_by,
+    cost_by,
+    extents,
+    is_best,
+    lane_type,
+)
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir import builder, ops
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
@@ -47,7 +54,7 @@ def _applies(attrs: TopKAttrs, in_types: Sequence[Type], target: Target) -> bool
 def _default(problem: Problem) -> RowsKnobs:
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
-    return RowsKnobs(vector_lanes(problem.target, data.dtype))
+    return RowsKnobs(vector_lanes(problem.target, lane_type(data.dtype)))
 
 
 def _space(problem: Problem) -> Space:
@@ -66,7 +73,8 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RowsKn
         ib.buffer_ptr(view(b, (outer, rows, count) if inside == 1 else (outer, count, rows)))
         for b in outs
     ]
-    kinds = data.dtype, "int32"
+    wide = lane_type(data.dtype)
+    kinds = wide, "int32"
     blocks = -(-rows // lanes)
     kind = "parallel" if around * length * inside >= WORTH_SHARING else "serial"
     with ib.for_range(0, outer * blocks, "block", kind=kind) as block:
@@ -84,7 +92,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RowsKn
         def take(position: Any, known: int) -> None:
             """Put the elements at `position` in the order of the `known` first ones."""
             with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
-                new = ib.let("new", x[at(position, lane)]), position
+                new = ib.let("new", ops.cast(x[at(position, lane)], wide)), position
                 before = [
                     ib.let("before", comes_before(attrs.is_ascend, new[0], best[0][j][lane]))
                     for j in range(known)
@@ -109,12 +117,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RowsKn
     return ib.get()
 
 
-@register_strategy(
+register_strategy(
     "topk", name=LANES, compute=computed_by(_loops), applies=_applies,
     default=_default, space=_space, cost=cost_by(LANES),
-)  # fmt: skip
-def schedule_top_k(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowsKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(RowsKnobs))  # fmt: skip

@@ -42,6 +42,7 @@ class SquareTile:
     across: tuple[int, ...]
     size: int
     shifts: bool  # a last tile along memory may begin anywhere
+    period: int = 0  # steps of the axis along memory after which it goes on elsewhere; 0: none
 
 
 def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> SquareTile | None:
@@ -75,9 +76,14 @@ def schedule_transposed(
     axes = list(stage.op.axis)
     across = stage.fuse(*(axes[p] for p in found.across))
     others = [axis for p, axis in enumerate(axes) if p not in (*found.along, *found.across)]
-    stage.reorder(*others, *(axes[p] for p in found.along), across)
-    along = stage.fuse(*(axes[p] for p in found.along))
-    length = lower_bound(prod(extent_of(axes[p]) for p in found.along))
+    inside = [axes[p] for p in found.along]
+    length = lower_bound(prod(extent_of(axis) for axis in inside))
+    if found.period:
+        run, inside[0] = stage.split(inside[0], factor=found.period)
+        others.append(run)
+        length = found.period
+    stage.reorder(*others, *inside, across)
+    along = stage.fuse(*inside)
     tail = "shift" if found.shifts else "guard"
     run = target.core.costs.transposed_run * found.size
     run = run if found.shifts and length >= 2 * run else found.size
@@ -163,7 +169,21 @@ class _Tiles(LoadOffset):
             for size in sorted(sizes, key=lambda s: (self.extents[axis] % s != 0, -s)):
                 if size <= self.extents[axis] and self.runs_in_blocks(axis, size):
                     return SquareTile((axis,), across, size, False)
+            period = self.period(axis, min(sizes, default=0))
+            if period:
+                fitting = [s for s in sizes if s <= period]
+                return SquareTile((axis,), across, fitting[0], True, period)
         return None
+
+    def period(self, axis: int, minimum: int) -> int:
+        """Return the longest runs of an axis, of equal length, that are contiguous; 0: too short.
+
+        So are the channels of groups that were padded: 250 of every 256.
+        """
+        extent = self.extents[axis]
+        counts = (n for n in range(2, extent // max(1, minimum) + 1) if extent % n == 0)
+        found = (extent // n for n in counts if self.runs_in_blocks(axis, extent // n))
+        return next(found, 0) if minimum else 0
 
     def runs_in_blocks(self, axis: int, size: int) -> bool:
         """Return whether `size` steps of an axis, from a multiple of it, are contiguous."""

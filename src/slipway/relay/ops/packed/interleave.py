@@ -3,7 +3,8 @@
     y[n, c, h * s + r, w * t + q] = parts[r, q][n, c, h, w]
 
 The spatial axes are those from the third on, so that channels in blocks (NCHW16c) stay the vectors
-that they are.  Pixels that no part has are zero.
+that they are.  Pixels that no part has are zero.  A part may have the pixels of several remainders
+together, one after the other along the channels.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ class InterleaveAttrs(Attrs):
     """`strides` of the spatial axes, and their `size`.
 
     `sources` gives for each remainder, those of the last axis fastest, the number of the part that
-    has its pixels; -1 for none.
+    has its pixels; -1 for none.  With `together`, so many are in each part: numbers 0 to 8 of nine
+    in the first one.
     """
 
     strides: tuple[int, ...]
     size: tuple[int, ...]
     sources: tuple[int, ...]
+    together: int = 1
 
 
 INTERLEAVE = register_op(
@@ -56,27 +59,34 @@ def _interleave_type(attrs: InterleaveAttrs, data: TupleType) -> Type:
     if first.rank < 2 + count or len(attrs.size) != count or min(attrs.strides, default=0) < 1:
         raise BadArgument("strides", f"{attrs.strides} and size {attrs.size} do not fit {first}")
     if len(attrs.sources) != prod(attrs.strides) or not all(
-        -1 <= s < len(parts) for s in attrs.sources
+        -1 <= s < len(parts) * attrs.together for s in attrs.sources
     ):
         raise BadArgument("sources", f"{attrs.sources} must be a part's number for each remainder")
     around = first.shape[:2], first.shape[2 + count :], first.dtype
     for number, part in enumerate(parts):
         if (part.shape[:2], part.shape[2 + count :], part.dtype) != around:
             raise BadArgument("data", f"field {number} is {part}, and the first {first}")
-    return TensorType((*around[0], *attrs.size, *around[1]), first.dtype)
+    batch, channels = around[0]
+    if attrs.together < 1 or channels % attrs.together:
+        raise BadArgument("data", f"is {first}, no channels of {attrs.together} remainders")
+    shape = (batch, channels // attrs.together, *attrs.size, *around[1])
+    return TensorType(shape, first.dtype)
 
 
 @INTERLEAVE.reference
 def _interleave_reference(attrs: InterleaveAttrs, data: Sequence[Any]) -> Any:
     first, count = data[0], len(attrs.strides)
-    made = np.zeros((*first.shape[:2], *attrs.size, *first.shape[2 + count :]), first.dtype)
+    batch, channels = first.shape[0], first.shape[1] // attrs.together
+    made = np.zeros((batch, channels, *attrs.size, *first.shape[2 + count :]), first.dtype)
     for rests, source in zip(np.ndindex(*attrs.strides), attrs.sources, strict=True):
         if source < 0:
             continue
+        part, within = divmod(source, attrs.together)
+        given = data[part][:, within * channels : (within + 1) * channels]
         own = made[(slice(None), slice(None), *map(_every, rests, attrs.strides))]
-        there = zip(own.shape[2:], data[source].shape[2 : 2 + count], strict=False)
+        there = zip(own.shape[2:], given.shape[2 : 2 + count], strict=False)
         common = (slice(None), slice(None), *(slice(min(pair)) for pair in there))
-        own[common] = data[source][common]
+        own[common] = given[common]
     return made
 
 
@@ -99,8 +109,9 @@ def _interleave_compute(
         def read(source: int) -> Any:
             if source < 0:
                 return zero
-            part = inputs[source]
-            value = part(*i[:2], *at, *i[2 + count :])
+            number, within = divmod(source, attrs.together)
+            part, channel = inputs[number], i[1] + within * size_of(out.shape[1])
+            value = part(i[0], channel, *at, *i[2 + count :])
             for position, extent, size, stride in zip(
                 at, part.shape[2:], attrs.size, attrs.strides, strict=False
             ):
@@ -130,12 +141,13 @@ def _interleave_compute(
 
 @INTERLEAVE.make
 def contrib_interleave(
-    data: ExprLike, strides: Extents, size: Sequence[int], sources: Extents | None = None
-) -> Call:
-    """Put parts of the pixels with one remainder modulo `strides` in order."""
+    data: ExprLike, strides: Extents, size: Sequence[int], sources: Extents | None = None,
+    together: int = 1,
+) -> Call:  # fmt: skip
+    """Put parts of the pixels with one remainder modulo `strides`, or `together`, in order."""
     steps = integers("strides", strides)
     order = range(prod(steps)) if sources is None else integers("sources", sources)
-    attrs = InterleaveAttrs(tuple(steps), tuple(size), tuple(order))
+    attrs = InterleaveAttrs(tuple(steps), tuple(size), tuple(order), together)
     return INTERLEAVE(as_expr(data), attrs=attrs)
 
 
@@ -144,4 +156,7 @@ INTERLEAVE.sample_case(
 )  # fmt: skip
 INTERLEAVE.sample_case(
     [(2, 2, 2, 3, 4), (2, 2, 2, 2, 4)], attrs=InterleaveAttrs((2, 3), (5, 7), (0, -1, 1, -1, 1, 0))
+)  # fmt: skip
+INTERLEAVE.sample_case(
+    [(1, 6, 2, 3)], attrs=InterleaveAttrs((2, 3), (3, 7), (0, -1, 2, 1, 2, 0), 3)
 )  # fmt: skip

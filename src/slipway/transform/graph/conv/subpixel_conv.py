@@ -17,7 +17,10 @@ Dilated kernels are cut the same way: pixels of one remainder see taps as far ap
 over what stride and dilation have in common, and their convolution is dilated by the rest.  What
 they have in common keeps pixels apart that no tap touches: zeros, put in afterwards.
 
-Each of these multiplies zeros: of shorter kernels, around the data, in vectors that few filters do
+Where no two taps meet at a pixel, one convolution multiplies each pixel with all taps, and whole
+vectors of channels go to their places.
+
+The others multiply zeros: of shorter kernels, around the data, in vectors that few filters do
 not fill.  Where that is much, the data is multiplied with all taps at once, as a convolution whose
 window is one pixel, and `nn.contrib_column_sum` adds up what meets at a pixel.
 """
@@ -27,7 +30,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -35,13 +37,13 @@ import numpy as np
 
 from slipway.errors import TypeInferenceError
 from slipway.relay import op_registry
-from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Tuple
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
+from slipway.transform.graph.conv.subpixel_axis import SubpixelAxis
 
 MOST_TAPS = 64  # of columns: what a pixel may get is unrolled
 COLUMN_STEPS = 0.5  # what one of them takes, in multiply-adds of vectors
@@ -76,7 +78,7 @@ def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
     if full > costs.subpixel_filling * prod(window):
         return None
     geometry = [
-        _Axis(*numbers)
+        SubpixelAxis(*numbers)
         for numbers in zip(
             call.args[0].tensor_type.shape[2:], call.tensor_type.shape[2:], window, strides,
             attrs.padding, attrs.dilation, strict=False,
@@ -91,12 +93,53 @@ def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
             return _as_convolution(call, kernel.array)
         if set(attrs.dilation) != {1}:
             return _split(call, geometry)
+        if lanes > 1 and _is_apart(attrs, window):
+            return _pixels(call, lanes) or _split(call, geometry)
         gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
         filters = kernel.array.shape[1]
         vectors = [-(-count // max(1, lanes)) for count in (filters, filters * prod(strides))]
         if _worth_splitting(geometry, gain * vectors[1] / (vectors[0] * prod(strides))):
             return _split(call, geometry)
         return _joined(call, kernel.array)
+
+
+def _is_apart(attrs: Any, window: Sequence[int]) -> bool:
+    """Return whether no two taps meet at a pixel: each pixel of the data has some for itself."""
+    return set(attrs.dilation) == {1} and all(
+        k <= s for k, s in zip(window, attrs.strides, strict=True)
+    )
+
+
+def _fill_vectors(call: Call, lanes: int) -> bool:
+    return call.attrs.groups == 1 and call.args[1].tensor_type.shape[1] % max(lanes, 1) == 0
+
+
+def _pixels(call: Call, lanes: int) -> Expr | None:
+    """Products with all taps of which none meet, those of a tap in whole blocks of channels.
+
+    They are put at their pixels as vectors.  None where a tap's channels are no such blocks.
+    """
+    attrs, (data, weight) = call.attrs, call.args
+    assert isinstance(weight, Constant)
+    inputs, filters, *window = weight.array.shape
+    if not _fill_vectors(call, lanes):
+        return None
+    count, taps = len(window), prod(window)
+    kernel = np.moveaxis(weight.array, (0, 1), (-1, -2)).reshape(taps * filters, inputs)
+    products: Expr = op_registry.make(f"nn.conv{count}d")(
+        data, Constant(np.asarray(kernel, order="C").reshape(*kernel.shape, *(1,) * count)),
+        channels=taps * filters, kernel_size=(1,) * count, out_dtype=attrs.out_dtype,
+    )  # fmt: skip
+    order = np.full(attrs.strides, -1)
+    order[tuple(map(slice, window))] = np.arange(taps).reshape(window)
+    first, size = attrs.padding[:count], call.tensor_type.shape[2:]
+    ends = [begin + extent for begin, extent in zip(first, size, strict=True)]
+    made: Expr = op_registry.make("nn.contrib_interleave")(
+        Tuple((products,)), attrs.strides, ends, order.ravel().tolist(), taps
+    )
+    if any(first):
+        made = op_registry.make("strided_slice")(made, first, ends, axes=range(2, 2 + count))
+    return made
 
 
 def _as_convolution(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
@@ -113,7 +156,7 @@ def _as_convolution(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
 
 
 def _spread_apart(
-    call: Call, geometry: Sequence[_Axis], common: Sequence[int], lanes: int, costs: Costs
+    call: Call, geometry: Sequence[SubpixelAxis], common: Sequence[int], lanes: int, costs: Costs
 ) -> Expr | None:
     """Compute the pixels that taps touch, `common` apart, and put zeros between them."""
     attrs = call.attrs
@@ -198,63 +241,7 @@ def _conv(
     return made
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """One axis of a transposed convolution: data at p and tap t meet at p * stride + t * dilation.
-
-    `cut` of those pixels, before the first that is wanted, are left out.
-    """
-
-    data: int
-    wanted: int
-    window: int
-    stride: int
-    cut: int
-    dilation: int
-
-    def taps(self, phase: int) -> range:
-        """The taps that wanted pixels ``m * stride + phase`` see, of a dilation prime to it."""
-        first = (phase + self.cut) * pow(self.dilation, -1, self.stride) % self.stride
-        return range(first, self.window, self.stride)
-
-    def padding(self, phase: int) -> tuple[int, int]:
-        """What the convolution with those taps, last first, needs around the data."""
-        taps = self.taps(phase)
-        reach = max(0, len(taps) - 1) * self.dilation
-        before = reach - (phase + self.cut - taps.start * self.dilation) // self.stride
-        return before, self.positions - self.data - before + reach
-
-    def thinned(self, step: int) -> _Axis:
-        """Return the axis of each `step`-th pixel, the only ones that taps touch."""
-        cut = -(-self.cut // step)
-        wanted = (self.cut + self.wanted - 1) // step - cut + 1
-        stride, dilation = self.stride // step, self.dilation // step
-        return _Axis(self.data, wanted, self.window, stride, cut, dilation)
-
-    def data_end(self) -> int:
-        """Return how many pixels after the last that is wanted some tap touches."""
-        whole = (self.data - 1) * self.stride + (self.window - 1) * self.dilation + 1
-        return whole - self.cut - self.wanted
-
-    @property
-    def positions(self) -> int:
-        """The pixels of each remainder; the last may be one more than is wanted."""
-        return -(-self.wanted // self.stride)
-
-    def shares(self) -> bool:
-        """Return whether the taps of every remainder begin within the data."""
-        rests = range(self.stride)
-        return all(not self.taps(r) or min(self.padding(r)) >= 0 for r in rests)
-
-    def products(self) -> tuple[int, int]:
-        """What is multiplied for all rests: one by one, and with taps and places as for all."""
-        longest = -(-self.window // self.stride)
-        one_by_one = sum(len(self.taps(r)) for r in range(self.stride))
-        positions = usual(self.data) + longest - 1
-        return one_by_one * usual(self.positions), longest * self.stride * positions
-
-
-def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
+def _worth_splitting(geometry: Sequence[SubpixelAxis], gain: float) -> bool:
     """Return whether convolutions for one remainder each have much less to do than one for all."""
     if not all(axis.shares() for axis in geometry):
         return False
@@ -262,7 +249,7 @@ def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
     return prod(one for one, _ in pairs) <= gain * prod(joint for _, joint in pairs)
 
 
-def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs) -> bool:
+def _columns_pay(call: Call, geometry: Sequence[SubpixelAxis], lanes: int, costs: Costs) -> bool:
     """Return whether products with all taps are much fewer vectors than convolutions' are."""
     attrs, (data, kernel) = call.attrs, call.args
     kinds = {data.tensor_type.dtype, kernel.tensor_type.dtype, call.tensor_type.dtype}
@@ -270,10 +257,12 @@ def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs
     if kinds != {"float32"} or lanes < 2 or has_open(data.tensor_type):
         return False
     _, filters, *window = kernel.tensor_type.shape
+    is_apart = _is_apart(attrs, window)
     if depth == 1:  # what is written takes the time: pixels three apart are no transpose of a pair
         few = prod(window) <= MOST_TAPS and set(attrs.dilation) == {1}
-        apart = all(k <= s for k, s in zip(window, attrs.strides, strict=True))
-        return few and apart and attrs.groups == 1 and attrs.strides[-1] > 2
+        return few and is_apart and attrs.groups == 1 and attrs.strides[-1] > 2
+    if is_apart and _fill_vectors(call, lanes):
+        return False  # the same products, and vectors of pixels
     # Kernels of three taps have Winograd's algorithm.
     if prod(window) > MOST_TAPS or (set(attrs.strides) == {1} and set(window) == {3}):
         return False
@@ -289,8 +278,8 @@ def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs
         vectors[1] = min(vectors[1], filters * counts[1] * filled)
     pairs = [axis.products() for axis in geometry]
     apart, joint = (prod(each) for each in zip(*pairs, strict=True))
-    ways = [vectors[1] * joint / prod(attrs.strides)]
-    if all(axis.shares() for axis in geometry):
+    ways = [] if is_apart else [vectors[1] * joint / prod(attrs.strides)]
+    if is_apart or all(axis.shares() for axis in geometry):
         ways.append(vectors[0] * apart)
     whole = vectors[2] * prod(axis.data for axis in geometry)
     # Of more taps each is read across memory, element by element.
@@ -320,7 +309,7 @@ def _columns(call: Call) -> Expr:
     return made
 
 
-def _split(call: Any, geometry: Sequence[_Axis]) -> Expr | None:
+def _split(call: Any, geometry: Sequence[SubpixelAxis]) -> Expr | None:
     """A convolution for each remainder, with the taps and at the positions that it needs.
 
     None where no tap reaches, and zeros in place of it.

@@ -32,7 +32,7 @@ PRODUCTS = (
     "nn.contrib_dense_pack", "nn.contrib_conv2d_winograd_nchwc", "nn.contrib_conv1d_nchwc",
     "nn.contrib_conv2d_nchwc", "nn.contrib_conv3d_nchwc", "nn.contrib_depthwise_conv1d_nchwc",
     "nn.contrib_depthwise_conv2d_nchwc", "nn.contrib_depthwise_conv3d_nchwc",
-    "nn.contrib_conv2d_nchwc_by_size",
+    "nn.contrib_conv2d_nchwc_by_size", "nn.contrib_conv3d_winograd_nchwc",
 )  # fmt: skip
 
 

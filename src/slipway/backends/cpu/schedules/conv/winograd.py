@@ -51,7 +51,7 @@ from slipway.backends.cpu.tile import (
     lane_indexed_fma,
     tile_space,
 )
-from slipway.backends.stages import shape_of
+from slipway.backends.stages import extent_of, shape_of
 from slipway.backends.strategy import Problem, SizedKnobs, Space, register_strategy
 from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
@@ -99,7 +99,8 @@ def blocks_of_rows(images: Sequence[tuple[int, int]], elements: int, target: Tar
     return best if best * columns >= few or best == rows else rows
 
 
-def _kernel(problem: Problem) -> MicroKernel:
+def kernel_of(problem: Problem) -> MicroKernel:
+    """Return the kernel that multiplies transformed tiles."""
     target = problem.target
     make = lane_indexed_fma if target.has_lane_fma else fma
     lanes = problem.out_types[0].shape[-1]
@@ -113,7 +114,7 @@ def _product_tile(
     legal: Callable[[Tile], bool] = lambda tile: True,
 ) -> Tile:
     """Choose the tile that takes least for all blocks of all images."""
-    (out,), kernel = problem.out_types, _kernel(problem)
+    (out,), kernel = problem.out_types, kernel_of(problem)
     whole = block_rows >= images[-1][0]
     blocks = [
         (ceil(rows / block_rows), (rows if whole else block_rows) * columns)
@@ -158,7 +159,7 @@ def _by_size(problem: Problem) -> list[SizedKnobs]:
     m = problem.in_types[1].shape[1] - 2
     most_rows = images[-1][0]
     planes = (m + 2) * (m + 2)
-    costs = BlockCosts(_kernel(problem), target, chunks, elements, planes, most_rows)
+    costs = BlockCosts(kernel_of(problem), target, chunks, elements, planes, most_rows)
 
     def choose(image: tuple[int, int]) -> list[Candidate]:
         rows, _ = image
@@ -236,14 +237,14 @@ def schedule_winograd(
     last = last_block(output, parts, tile.block_rows, side - 2)
     if last is not None:
         stage.compute_below(te.floordiv(y, side - 2) * (side - 2), last.height)
-    _schedule_products(schedule, stages.products, tile, problem.target, last)
-    _schedule_data(schedule, stages, tile.rows, last)
+    schedule_products(schedule, stages.products, tile, problem.target, last)
+    schedule_data(schedule, stages, tile.rows, last)
     for tensor in (stages.data, stages.products):
-        _spread_planes(schedule[tensor], tensor, problem.target)
+        spread_planes(schedule[tensor], tensor, problem.target)
     return schedule
 
 
-def _spread_planes(stage: te.Stage, tensor: te.Tensor, target: Target) -> None:
+def spread_planes(stage: te.Stage, tensor: te.Tensor, target: Target) -> None:
     """Keep the elements of one tile, a plane for each, out of each other's places in the cache.
 
     A transform reads or writes all of them: planes whose size is a large power of two share a few
@@ -258,7 +259,7 @@ def _spread_planes(stage: te.Stage, tensor: te.Tensor, target: Target) -> None:
         stage.storage_align(stage.op.axis[-3], 2 * line, line)
 
 
-def _schedule_data(
+def schedule_data(
     schedule: te.Schedule, stages: WinogradStages, rows: int, last: LastBlock | None
 ) -> None:
     """One tile of one channel block at a time, all its elements unrolled."""
@@ -274,7 +275,7 @@ def _schedule_data(
     transform_half(schedule, stages.half, stage, q)
 
 
-def _schedule_products(
+def schedule_products(
     schedule: te.Schedule,
     products: te.Tensor,
     tile: Tile,
@@ -291,14 +292,17 @@ def _schedule_products(
         schedule_lane_fma(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
         return
     n, part, o, x, y, q, ob = inner.op.axis
-    chunk, lane = inner.op.reduce_axis
+    *frames, chunk, lane = inner.op.reduce_axis  # frames: of a window over several
     _, _, _, chunks, block, _ = shape_of(kernel)
     split = split_steps(inner, lane, tile, target)
-    register_tile(inner, [n, part, x, y, chunk, split.asking], [split.unrolled, q, o], ob)
+    around = [n, part, x, y, *frames, chunk, split.asking]
+    register_tile(inner, around, [split.unrolled, q, o], ob)
     if is_open(shape_of(products)[5]):
         inner.pragma(q, "half_in_tail")
     tiles = -(-usual(shape_of(products)[5]) // tile.rows)
     step = chunk * block + lane
+    for frame in frames:
+        step = frame * (extent_of(chunk) * block) + step
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 
     def next_at(vector: int, line: Expr) -> tuple[Any, ...]:
