@@ -32,15 +32,14 @@ static inline {ty} {prefix}_quantize_{c_name}(float value) {{
   }} else if ({down}) {{
     whole -= 1;
   }}
-  whole += {zero};
-  return ({ty})whole;
+{add_zero}  return ({ty})whole;
 }}
 """
 
 _DEQUANTIZE = """\
 /** The real number that an element of {c_name} stands for. */
 static inline float {prefix}_dequantize_{c_name}({ty} value) {{
-  const int32_t centred = (int32_t)value - {zero};
+  const int32_t centred = (int32_t)value{less_zero};
   return {scale} * (float)centred;
 }}
 """
@@ -118,7 +117,7 @@ def converters(parts: ProgramParts) -> str:
                     c_name=port.c_name,
                     prefix=prefix,
                     ty=_type(port),
-                    zero=_parenthesised(port.meaning.zero_point),
+                    less_zero=_unless_none(" - {}", port.meaning.zero_point),
                     scale=_real(port.meaning.scale),
                 )
             )
@@ -161,7 +160,7 @@ def _quantize(port: Port, prefix: str) -> str:
         high_real=_real(float(high - zero)),
         low=low,
         high=high,
-        zero=_parenthesised(zero),
+        add_zero=_unless_none("  whole += {};\n", zero),
     )
 
 
@@ -174,6 +173,11 @@ def _real(value: float) -> str:
     text = f"{value:.9g}"
     text = text if set(text) & set(".e") else f"{text}.0"
     return f"({text}f)" if value < 0 else f"{text}f"
+
+
+def _unless_none(text: str, zero: int) -> str:
+    """Return a step by the zero point; "" where it is 0, which would be dead code."""
+    return text.format(_parenthesised(zero)) if zero else ""
 
 
 def _parenthesised(number: int) -> str:
