@@ -10,7 +10,8 @@
 Each case counts as passed, relaxed (right within two units in the last place of a half type, and
 1e-6, but not within the suite's own tolerances), unsupported (the importer or compiler said so),
 failed (an unexpected error) or WRONG (other numbers, shapes or types; of numbers that are drawn
-other shapes or types, since each runtime draws its own).  Passed cases whose outputs
+other shapes or types, since each runtime draws its own, and of a Dropout elements that are neither
+zero nor scaled).  Passed cases whose outputs
 are all constants once the file is read, so that nothing is left to compile, are counted apart.  A
 case is tried as it is, and, if unsupported, again
 with its small integer inputs (shapes, axes, pads) turned into initialisers, which is what a
@@ -206,6 +207,18 @@ def is_folded(main):
     return all(isinstance(result, Constant) for result in results)
 
 
+def is_training(case):
+    """Return whether a case is a Dropout that draws what it leaves out."""
+    (first, *more), (inputs, _) = case.model.graph.node, case.data_sets[0]
+    return not more and first.op_type == "Dropout" and len(inputs) == 3 and all(inputs[1:])
+
+
+def as_dropped(case, got):
+    """Return what a Dropout in training may give: a mask as it is; zeros, or scaled elements."""
+    x, ratio, _ = map(as_array, case.data_sets[0][0])
+    return got if got.dtype == bool else np.where(got == 0, 0, x / (1 - ratio)).astype(x.dtype)
+
+
 def compare(case, found, wanted, relaxed=False):
     """Return None, or what differs."""
     if len(found) != len(wanted):
@@ -218,6 +231,8 @@ def compare(case, found, wanted, relaxed=False):
             return f"{got.dtype}{got.shape}, expected {want.dtype}{want.shape}"
         if any(node.op_type in DRAWN for node in case.model.graph.node):
             continue
+        if is_training(case):
+            want = as_dropped(case, got)
         rtol, atol = case.rtol, max(case.atol, 1e-6 if relaxed else 0.0)
         if relaxed and got.dtype in HALVES:  # two units in the last place, which is more than 1e-3
             rtol = max(rtol, 2 * float(ml_dtypes.finfo(got.dtype).eps))

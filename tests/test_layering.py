@@ -368,10 +368,10 @@ def test_no_import_cycles():
 
 # Optional, or slow to load, and needed by a part of the callers only.
 LATE_LIBRARIES = (
-    "ai_edge_litert", "distributed", "gguf", "jinja2", "lightgbm", "llvmlite", "ml_dtypes", "mxnet",
-    "onnx", "onnxruntime", "PIL", "psycopg", "pytest", "ray", "rich", "safetensors", "serial",
-    "starlette", "tensorflow", "tf2onnx", "tokenizers", "torch", "tvm_ffi", "typer", "uvicorn",
-    "ziglang",
+    "ai_edge_litert", "distributed", "gguf", "jinja2", "lightgbm", "llguidance",
+    "llvmlite", "ml_dtypes", "mxnet", "onnx", "onnxruntime", "PIL", "psycopg", "pytest", "ray",
+    "rich", "safetensors", "serial", "starlette", "tensorflow", "tf2onnx", "tokenizers", "torch",
+    "tvm_ffi", "typer", "uvicorn", "ziglang",
 )  # fmt: skip
 # Modules of ours that are loaded when they are used: who does it, what, and for whom.  They form no
 # circle either.  A command (cli, exec) loads what it needs when it runs.

@@ -59,6 +59,7 @@ PARTS_OF = {
         "slipway.te.scan_loop",
         "slipway.te.tensorize",
     ),
+    "slipway.llm.model": ("slipway.llm.embedding",),
     "slipway.te.schedule": (
         "slipway.te.dataflow",
         "slipway.te.group",

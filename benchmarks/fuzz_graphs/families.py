@@ -13,6 +13,7 @@ from benchmarks.fuzz_graphs import (  # noqa: F401
     reductions,
     regions,
     resampling,
+    windows,
 )
 
 # Operators that only passes make: graphs reach them through the pass, not by name.
@@ -22,13 +23,9 @@ NOT_DRAWN = {
     "annotation.compiler_begin": "a mark of parts for an accelerator, gone before code is made",
     "annotation.compiler_end": "a mark of parts for an accelerator, gone before code is made",
     "nn.contrib_block_dense": "drawn as what it is packed from",
-    "nn.correlation": "takes two images of one shape: tests/relay/operators",
-    "nn.avg_pool2d_grad": "takes a gradient of a pool's shape: tests/relay/operators",
-    "nn.max_pool2d_grad": "takes a gradient of a pool's shape: tests/relay/operators",
     "nn.cached_attention": "writes its inputs: tests/relay/operators, tests/llm",
     "nn.cached_conv1d": "writes its inputs: tests/relay/operators, tests/llm",
     "nn.sloped_cached_attention": "writes its inputs: tests/relay/operators, tests/llm",
-    "nn.expert_dense": "takes numbers of matrices: tests/relay/operators, tests/llm",
     "qnn.normalize": "a step of the integer softmax, against LiteRT",
     "qnn.reciprocal": "a step of the integer softmax, against LiteRT",
     "qnn.rescale": "drawn as qnn.op.requantize",

@@ -66,11 +66,31 @@ def _block_take(attrs, weight, indices):
 def _block_dense(attrs, x, weight):
     rows = _rows(attrs, weight)
     exact = Value(rows, np.zeros(rows.shape), "float32")
-    # Where an instruction multiplies bytes, 32 elements together become bytes: half a step each.
+    return linear(lambda a, b: a @ b.T, x.dtype, rows.shape[1] + 4, _in_bytes(x), exact)
+
+
+def _in_bytes(x):
+    """Data as an instruction that multiplies bytes may take it: half a step of 32 elements off."""
     groups = np.abs(x.exact).reshape(*x.shape[:-1], -1, 32).max(axis=-1)
     step = np.repeat(groups, 32, axis=-1) / 127
-    rounded = Value(x.exact, x.error + 0.51 * step, x.dtype)
-    return linear(lambda a, b: a @ b.T, x.dtype, rows.shape[1] + 4, rounded, exact)
+    return Value(x.exact, x.error + 0.51 * step, x.dtype)
+
+
+@rule("nn.expert_dense")
+def _expert_dense(attrs, x, weight, experts):
+    need(experts.certain)
+    count, units = weight.shape[:2]
+    if attrs["format"]:
+        need(weight.certain)
+        bytes_ = weight.exact.reshape(count * units, -1)
+        flat = Value(bytes_, np.zeros(bytes_.shape), weight.dtype)
+        matrices = _rows(attrs, flat).reshape(count, units, -1)
+        doubt, x = np.zeros(matrices.shape), _in_bytes(x)
+    else:
+        matrices, doubt = weight.exact, weight.error
+    chosen = np.clip(experts.exact, 0, count - 1)
+    taken = Value(matrices[chosen], doubt[chosen], "float32")  # (S, J, units, K)
+    return linear(lambda a, b: (a[:, :, None, :] * b).sum(-1), x.dtype, x.shape[2] + 4, x, taken)
 
 
 @rule("nn.rotary_embedding")
@@ -124,6 +144,26 @@ def blocks(d):
         return d.call("nn.block_take", weight, indices, format=name)
     x = d.leaf((*d.shape(0, 2, 20), size * count), "float32", const=0.1)
     return d.call("nn.block_dense", x, weight, format=name)
+
+
+@maker(0.4)
+def experts(d):
+    count, units, tokens, each = d.int(1, 5), d.int(1, 17), d.int(1, 7), d.int(1, 3)
+    name = d.pick(["", "", *BLOCKS])
+    if name:
+        size, length, halves = BLOCKS[name]
+        blocks_ = d.int(1, 2)
+        data = d.rng.integers(0, 256, (count * units * blocks_, length)).astype(np.uint8)
+        scales = d.rng.uniform(-0.05, 0.05, (len(data), abs(halves) // 2)).astype("float16")
+        position = slice(0, halves) if halves > 0 else slice(halves, None)
+        data[:, position] = scales.view(np.uint8)
+        weight, depth = d.append_const(data.reshape(count, units, -1)), size * blocks_
+    else:
+        depth = d.extent(33)
+        weight = d.weights((count, units, depth), "float32")
+    x = d.leaf((tokens, d.pick([1, each]), depth), "float32", const=0.1)
+    numbers = d.leaf((tokens, each), "int32", 0, count - 1, const=0.2)
+    return d.call("nn.expert_dense", x, weight, numbers, format=name)
 
 
 @maker(0.6)

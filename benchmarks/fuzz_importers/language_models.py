@@ -87,8 +87,9 @@ def read_language(data):
     """Read a model, ask its tokenizer and its template, and return its graph."""
     from slipway.errors import NotAvailableError
     from slipway.ir.function import IRModule
-    from slipway.llm.model import Source, described, memory_needed
+    from slipway.llm.model import Source, memory_needed
     from slipway.llm.network import network
+    from slipway.llm.saved import described
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.gguf")

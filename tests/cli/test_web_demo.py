@@ -6,13 +6,13 @@ import json
 import struct
 import sys
 import threading
-import time
 import zlib
 from unittest import mock
 
 import numpy as np
 import pytest
 from selenium.webdriver.common.by import By
+from tests.rpc.faults.waiting import wait_for
 
 import slipway as tvm
 from slipway.cli.main import main
@@ -97,14 +97,6 @@ def run(*words):
     with mock.patch.object(sys, "argv", line), pytest.raises(SystemExit) as left:
         main()
     return left.value.code or 0
-
-
-def wait_for(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def opened(browser, url, width=390):

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from tests.rpc.faults.waiting import wait_for
 
 from slipway import rpc
 from slipway.doctor import device, farm, serial
@@ -195,10 +196,7 @@ def tracked():
             rpc.Server("127.0.0.1", 0, key="rpi4", tracker_addr=address, silent=True),
             rpc.connect_tracker(*address) as client,
         ):
-            deadline = time.monotonic() + 60
-            while not client.summary()["queue_info"].get("rpi4", {}).get("free"):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            wait_for(lambda: client.summary()["queue_info"].get("rpi4", {}).get("free"))
             yield address
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rpc.faults.waiting import wait_for
 from typer.testing import CliRunner
 
 import slipway as tvm
@@ -60,13 +61,6 @@ def emulators_of(farm):
     return found
 
 
-def until(condition, limit_s=30.0):
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def twice(target):
     a = te.placeholder((64,), name="a")
     b = te.compute((64,), lambda i: a[i] * 2.0 + 1.0, name="b")
@@ -87,7 +81,7 @@ def test_a_requested_board_runs_and_times_what_is_uploaded(farm, tracker, tmp_pa
             np.testing.assert_array_equal(y.numpy(), np.arange(64) * 2 + 1)
             assert session.key == M4.name
             assert session.description == f"slipway {VERSION} firmware on {M4.name}"
-    until(lambda: not emulators_of(farm))  # nobody's board costs no processor
+    wait_for(lambda: not emulators_of(farm))  # nobody's board costs no processor
 
 
 def test_doctor_tries_a_kernel_on_the_board(tracker):
@@ -206,7 +200,7 @@ def test_a_session_ends_with_its_time_or_by_an_administrator(farm, tracker):
     with admin, tracker.request("cortex-m4", timeout=60) as session:
         (device,) = tracker.summary()["farm"]["devices"]
         admin.kick(device["id"], device["session"])
-        until(lambda: tracker.summary()["queue_info"]["cortex-m4"]["free"] == 1)
+        wait_for(lambda: tracker.summary()["queue_info"]["cortex-m4"]["free"] == 1)
         with pytest.raises(RPCError, match="administrator"):
             session.ping(b"x")
 
@@ -227,9 +221,9 @@ def test_nothing_is_left_when_a_process_was_killed(farm, tracker):
     assert len(emulators_of(farm)) == 1
     server = next(p for p in farm.processes if p.name == "cortex-m4-0")
     os.kill(server.pid, signal.SIGKILL)
-    until(lambda: not emulators_of(farm), 10)
+    wait_for(lambda: not emulators_of(farm), 10)
     # The emulator dies with the thread that started it, the server's other threads a bit later.
-    until(lambda: not server.is_alive, 10)
+    wait_for(lambda: not server.is_alive, 10)
     with pytest.raises(RPCError):
         session.ping(b"x")
     session.close()
@@ -250,7 +244,7 @@ def test_down_in_the_middle_of_a_session_after_the_tracker_was_killed(tmp_path):
             sessions = [tracker.request("cortex-m4", timeout=60) for _ in range(2)]
         assert len(emulators_of(farm)) == 2
         os.kill(farm.processes[0].pid, signal.SIGKILL)
-        until(lambda: not farm.processes[0].is_alive)
+        wait_for(lambda: not farm.processes[0].is_alive)
         for session in sessions:  # they go on without it
             assert session.ping(b"x") == b"x"
     finally:

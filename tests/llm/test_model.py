@@ -10,10 +10,10 @@ from slipway.llm.model import (
     LanguageModel,
     cache_bytes,
     compile_model,
-    save,
     usual_caches,
 )
 from slipway.llm.sampling import Sampling
+from slipway.llm.saved import save
 from slipway.relay.ops.packed.block_formats import decode, encode
 from slipway.target import Target
 

@@ -142,6 +142,16 @@ def test_the_page_and_the_json_tell_the_same(files_of):
     assert "softmax" in page.split('id="data">')[0]
 
 
+def test_joined_names_are_shown_by_their_first(shared):
+    """Each row of the page was a column of letters on a phone."""
+    model = shared / "models" / "tflite" / "kws_ref_model.tflite"
+    pair = ["--target", "llvm -mcpu=x86-64-v2", "--target", "llvm -mcpu=x86-64-v3"]
+    done = command(model, *pair)
+    assert done.returncode == 0, done.stderr
+    assert "functional_1/activation/Relu …" in done.stdout
+    assert "FusedBatchNorm" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("5%", 0.05), ("0.05", 0.05), ("0", 0.0), ("12.5 %", 0.125)]
 )

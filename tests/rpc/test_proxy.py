@@ -6,23 +6,16 @@ import os
 import signal
 import socket
 import struct
-import time
 
 import numpy as np
 import pytest
+from tests.rpc.faults.waiting import wait_for
 from tests.rpc.raw import Raw, hello
 
 from slipway import nd, rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError
 from slipway.rpc.protocol import REGISTER_BUSY, Code, Role, frame
 from slipway.rpc.proxy import ProxyServer
-
-
-def wait_for(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def free(port, key):

@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.rpc.faults.waiting import wait_for
 
 from slipway import rpc
 from slipway.errors import RPCConnectionError, RPCError
@@ -39,13 +40,6 @@ def program(tmp_path):
     for process in running:
         process.kill()
         process.communicate()
-
-
-def wait_for(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_server_in_a_fresh_interpreter():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.rpc.faults.waiting import wait_for
 
 from slipway import nd, rpc
 from slipway.errors import RemoteError, RPCTimeoutError
@@ -86,9 +87,5 @@ def test_session_folder_is_removed(static_device):
     with rpc.connect("127.0.0.1", static_device.port) as session:
         session.upload(b"x", "x")
         assert list(static_device.folder.glob("slipway-rpc-*/x"))
-    import time
 
-    deadline = time.monotonic() + 3
-    while list(static_device.folder.glob("slipway-rpc-*/x")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: not list(static_device.folder.glob("slipway-rpc-*/x")), 3)

@@ -13,18 +13,12 @@ import threading
 import time
 
 import pytest
+from tests.rpc.faults.waiting import wait_for
 
 from slipway import rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc.protocol import HEADER, Code, Role, frame
 from slipway.rpc.tracker import TrackerServer
-
-
-def wait_for(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture

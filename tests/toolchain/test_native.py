@@ -83,6 +83,22 @@ def test_whoever_waits_is_told_what_for(tmp_path, monkeypatch):
     assert len(told) == 1
 
 
+def test_whoever_waits_is_not_promised_what_no_folder_can_keep(tmp_path, monkeypatch):
+    """Where no home can be written, each process compiles it again."""
+    told = []
+    monkeypatch.setattr(waiting, "_told", told.append)
+    monkeypatch.setattr(waiting, "_last", "")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path / "file" / "no folder"))
+    runtime_library._temporary_cache.cache_clear()
+    own = runtime_library.cache_dir()
+    native.made_once(own / "made", lambda path: path.touch(), "the runtime")
+    native.made_once(tmp_path / "made", lambda path: path.touch(), "the server")
+    assert "for this run alone (no cache folder can be written; SLIPWAY_CACHE" in told[0]
+    assert told[1] == "Compiling the server, once for all later runs ..."
+    runtime_library._temporary_cache.cache_clear()
+
+
 def test_without_compilers_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

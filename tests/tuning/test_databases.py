@@ -1,5 +1,6 @@
 """Databases by the classic names: of scripts, of several, of functions that write schedules."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -213,3 +214,14 @@ def test_choices_for_models_come_from_any_database(tmp_path):
 def test_what_a_database_refuses(doing, error, words, tmp_path):
     with pytest.raises(error, match=words):
         doing(tmp_path)
+
+
+def test_a_thread_begins_outside_of_all_databases_and_profilers():
+    database, profiler = ms.database.MemoryDatabase(), ms.Profiler()
+    with ThreadPoolExecutor(1) as pool, database, profiler:
+        elsewhere = pool.submit(lambda: (ms.database.Database.current(), ms.Profiler.current()))
+        assert elsewhere.result() == (None, None)
+        assert ms.database.Database.current() is database
+        assert ms.Profiler.current() is profiler
+    assert ms.database.Database.current() is None
+    assert ms.Profiler.current() is None

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.rpc.faults.waiting import wait_for
 
 import slipway as tvm
 from slipway import relay
@@ -131,10 +132,7 @@ def test_in_a_worker_from_a_file_and_behind_a_service_worker(address, browser):
 
 def test_a_page_that_is_reloaded_while_it_loads(address, browser):
     browser.get(f"{address}?model=slow.wasm")
-    deadline = time.monotonic() + 30
-    while not _Server.requests:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: _Server.requests)
     browser.refresh()
     assert found_in(browser) == {"page": SUMS}
     assert _Server.requests == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from slipway.autotvm.own_parts import (
 from slipway.errors import SlipwayError, TuningError
 from slipway.meta_schedule.runner import RPCConfig
 from slipway.meta_schedule.runner.own_bench import expect_checkable
+from slipway.rpc.addresses import tracker_of_environment
 from slipway.rpc.client import RPCSession
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.target import Target
@@ -267,9 +267,7 @@ def request_remote(
 
     The variables are TVM_TRACKER_HOST and TVM_TRACKER_PORT.  Raises RPCError where none is free.
     """
-    where = host or os.environ.get("TVM_TRACKER_HOST", "127.0.0.1")
-    number = int(port or os.environ.get("TVM_TRACKER_PORT", "9190"))
-    tracker = connect_tracker(where, number)
+    tracker = connect_tracker(*tracker_of_environment(host, port))
     return tracker.request(device_key, priority=priority, session_timeout=timeout)
 
 

@@ -10,7 +10,6 @@ from slipway.errors import did_you_mean
 
 TUNER = "the search is over strategies and templates: see docs/tuning.md"
 GPU = "of GPUs there are OpenCL C, PTX, CUDA C, code for AMD, SPIR-V, WGSL, Metal: docs/gpu.md"
-GPU_SCHEDULE = "relay.build schedules models for GPUs; bind loops of te schedules to threads"
 GPU_MATRIX = "relay.build multiplies on matrix units where the target has them: docs/gpu.md"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
 LIBRARY = "kernels are generated here, not called from this library"
@@ -48,6 +47,8 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.frontend.from_paddle": "paddle2onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_oneflow": "oneflow_onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_coreml": "convert the model that it was made from to ONNX",
+    "tvm.relay.frontend.from_caffe": "caffe2onnx writes ONNX: then from_onnx",
+    "tvm.relay.frontend.from_caffe2": "Caffe2 writes ONNX itself: then from_onnx",
     "tvm.relay.frontend.from_": FRAMEWORK, "tvm.relay.vm.": REGIONS,
     "tvm.relay.analysis": "walk the graph with relay.visit.post_order, and look for yourself",
     "tvm.relay.transform": "this pass is not a step of the compiler here: leave it out",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
 from slipway.errors import ExecutionError
+from slipway.rpc.addresses import address_of
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def tracker_address(host: str | None, key: str, tracker: str | None) -> tuple[str, int] | None:
     """Return the address that --tracker names, None where another device is meant or none.
 
-    Raises OptionError for what cannot be read.
+    Raises OptionError for options that do not go together, RPCArgumentError for no address.
     """
     if tracker is None:
         return None
@@ -25,12 +26,9 @@ def tracker_address(host: str | None, key: str, tracker: str | None) -> tuple[st
         raise OptionError(
             "--tracker hands out a device, and --rpc-host names one: give one of them"
         )
-    address, _, number = tracker.rpartition(":")
-    if not address or not number.isdigit():
-        raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
     if not key:
         raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
-    return address, int(number)
+    return address_of(tracker)
 
 
 def check_device_named(

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from slipway.errors import printable
+from slipway.inspect.layer_name import layer_name
 
 T = TypeVar("T")
 
@@ -36,6 +37,11 @@ err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 def plain(words: object) -> str:
     """Return what a file, a model or a person named so as it is shown: no markup, no control."""
     return escape(printable(str(words)))
+
+
+def layer(name: str) -> str:
+    """Return the name of a model's node as a table shows it."""
+    return plain(layer_name(name))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +10,13 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
-from slipway.deploy.device import DEVICE_PORT, TRACKER_PORT, address_of
 from slipway.errors import RPCError
+from slipway.rpc.addresses import (
+    DEVICE_PORT,
+    TRACKER_PORT,
+    address_of,
+    tracker_of_environment,
+)
 
 if TYPE_CHECKING:
     from slipway.doctor.finding import Finding
@@ -116,8 +120,7 @@ def tracker_of(subject: str, tracker: str | None) -> tuple[str, int] | None:
         return None
     from slipway.rpc.tracker_client import connect_tracker
 
-    host = os.environ.get("TVM_TRACKER_HOST", "127.0.0.1")
-    at = address_of(f"{host}:{os.environ.get('TVM_TRACKER_PORT', TRACKER_PORT)}", TRACKER_PORT)
+    at = tracker_of_environment()
     try:
         with connect_tracker(*at) as session:
             return at if subject in session.summary()["farm"]["kinds"] else None

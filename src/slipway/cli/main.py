@@ -11,6 +11,7 @@ import errno
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -108,11 +109,28 @@ def _refuse(error: Any) -> NoReturn:
         print(error.ctx.get_help())
         sys.exit(USAGE)
     command = error.ctx.command_path if getattr(error, "ctx", None) else "slipway"
-    message = error.format_message().rstrip(".")
+    message = _meant(error, command.removeprefix("slipway").strip())
     if _has_loose_target(message):
         message += '; a target of several words needs quotes: --target "llvm -mcpu=cortex-a72"'
     end = "" if message.endswith("?") else "."
     fail(f"{message}{end} `{command} --help` tells what there is.", USAGE)
+
+
+def _meant(error: Any, command: str) -> str:
+    """Return what is wrong, with what to write instead where another tool's word was written."""
+    from slipway.cli.meant_options import command_advice, loose_advice, option_advice
+
+    if (option := getattr(error, "option_name", None)) is not None and error.ctx is not None:
+        known = {spelled for one in error.ctx.command.params for spelled in one.opts}
+        if told := option_advice(command, option, known):
+            return f"No such option: {option}; {told}"
+    message: str = error.format_message().rstrip(".")
+    unknown = re.match(r"No such command '([^']+)'", message)
+    if unknown and (told := command_advice(command, unknown[1])):
+        return f"No such command '{unknown[1]}'; {told}"
+    if message.startswith("Got unexpected extra argument") and (told := loose_advice(command)):
+        return f"{message}; {told}"
+    return message
 
 
 def _has_loose_target(message: str) -> bool:

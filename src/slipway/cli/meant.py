@@ -6,15 +6,23 @@ from pathlib import Path
 
 # Words of other tools, and the commands that do what these do there.
 _WORDS = {
-    "compile": ("build", "convert", "export", "optimize", "optimise", "codegen", "make"),
+    "compile": (
+        "build", "convert", "export", "optimize", "optimise", "codegen", "make", "simplify",
+        "trtexec",
+    ),
     "run": ("predict", "infer", "inference", "execute", "exec"),
-    "profile": ("benchmark", "bench", "perf", "time", "timing", "latency"),
+    "profile": (
+        "benchmark", "bench", "perf", "time", "timing", "latency", "perf-test", "benchmark-model",
+        "onnxruntime-perf-test",
+    ),
     "check": ("info", "inspect", "analyze", "analyse", "summary", "survey", "list-ops", "support"),
     "validate": ("eval", "evaluate", "accuracy", "test", "verify"),
     "compare": ("diff",),
     "bisect": ("debug",),
     "tune": ("autotune", "search"),
-    "micro create": ("init", "new", "project", "generate", "firmware"),
+    "micro create": (
+        "init", "new", "project", "generate", "firmware", "generate-cc-arrays", "xxd",
+    ),
     "micro flash": ("flash", "upload", "program"),
     "device add": ("deploy", "install", "ssh", "setup"),
     "farm up": ("lab", "cluster"),
@@ -25,7 +33,7 @@ _WORDS = {
     "rpc-tracker": ("tracker",),
     "rpc-query": ("query", "status", "ps"),
     "demo": ("example", "quickstart", "tutorial", "hello"),
-}
+}  # fmt: skip
 _COMMANDS = {word: command for command, words in _WORDS.items() for word in words}
 _MODELS = (".onnx", ".tflite", ".pt2")
 _ARTIFACTS = (".tar", ".so")

@@ -131,7 +131,7 @@ def fit(
     """
     from slipway.micro.board import board_names, find_board
     from slipway.micro.fit import ModelNeeds, Verdict, estimate, fit_report
-    from slipway.micro.measure_image import estimated_code, measure_boards
+    from slipway.micro.measure_image import compiled_estimate, measure_boards
     from slipway.micro.model_library import only_model, unpack_model_library
 
     names = board_names() if all_boards else list(board or ())
@@ -157,7 +157,7 @@ def fit(
             if core not in cores:
                 unpacked = Path(folder) / f"core{len(cores)}"
                 found = only_model(unpack_model_library(archive_for(one.target), unpacked))
-                cores[core] = estimate(found, estimated_code(unpacked, one))
+                cores[core] = estimate(found, compiled_estimate(unpacked, one))
                 description = found if len(cores) == 1 else description
         by_board = {one.name: cores[(one.target, *one.cflags)] for one in boards}
         needs = by_board[boards[0].name]

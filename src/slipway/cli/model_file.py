@@ -15,6 +15,7 @@ import numpy as np
 
 from slipway.cli.exit_codes import OptionError
 from slipway.deploy.model_file import (
+    COMPILED,
     Shapes,
     format_of,
     read_model_file,
@@ -139,9 +140,12 @@ def need_file(path: Path) -> None:
 
 
 def need_model(path: Path, model_format: str | None = None) -> None:
-    """Raise what `format_of` does for a folder, and the system's error for what is not there."""
+    """Raise what `format_of` does for a folder or an artifact, and the system's error for nothing.
+
+    A file's name may be wrong and the file still be a model: that is found out as it is read.
+    """
     path.stat()
-    if path.is_dir():
+    if path.is_dir() or (model_format is None and path.suffix.lower() in COMPILED):
         format_of(path, model_format, ADVICE)
 
 

@@ -57,7 +57,9 @@ Signature = Annotated[
     str | None,
     typer.Option(help="The entry of a TFLite file. [default: its first subgraph]"),
 ]
-OptLevel = Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")]
+OptLevel = Annotated[
+    int, typer.Option("--opt-level", "-O", min=0, max=4, help="How hard to optimise.")
+]
 
 # Of a run
 _MOST_RUNS = 2**31 - 1  # what a device is told is 32 bits long

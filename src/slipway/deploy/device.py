@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
+from slipway.errors import ExecutionError, did_you_mean
+from slipway.rpc.addresses import DEVICE_PORT, TRACKER_PORT, address_of
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.model_devices import ModelDevices
-
-DEVICE_PORT = 9090
-TRACKER_PORT = 9190
 
 
 def open_session(
@@ -70,20 +68,3 @@ def executor_there(
     name = f"{stem}-{digest}.tar"  # so that two models of one name do not replace each other
     session.upload(str(artifact), name)
     return GraphModule(session.load_module(name)["default"](*devices.each))
-
-
-def address_of(text: str, default_port: int) -> tuple[str, int]:
-    """Return (host, port) of "host:port", "host" or "[::1]:port"."""
-    if not isinstance(text, str) or not text.strip():
-        shown = repr(text) if isinstance(text, str) else type(text).__name__
-        raise ArgumentValueError(
-            f"{shown} is no address; write host:port, raspberrypi.local:9090 say"
-        )
-    if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        port = rest.removeprefix(":")
-    else:
-        host, _, port = text.partition(":")
-    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ArgumentValueError(f"{text!r}: {port!r} is no port; write host:port, host:9090 say")
-    return host, int(port) if port else default_port

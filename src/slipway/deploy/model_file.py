@@ -57,6 +57,7 @@ _OTHERS = {
     "tf.lite.TFLiteConverter write files",
 }  # fmt: skip
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
+COMPILED = (".tar", ".so")
 MODEL_SUFFIXES = (*FORMATS, *_OTHERS)
 
 Shapes = dict[str, tuple[int, ...]]
@@ -84,6 +85,11 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
         if model_format is None and (what := _OTHERS.get(path.suffix.lower())) and path.is_file():
             end = f".{advice}" if what == _PYTORCH else ""  # torch.export's may be called so
             raise ModelError(f"{path} is none of {', '.join(FORMATS)}: {what}{end}")
+        if model_format is None and path.suffix.lower() in COMPILED and path.is_file():
+            raise ModelError(
+                f"{path} is no model but, by its name, compiled already: `slipway run`, profile "
+                f"and size take it, other commands the model that it was made from ({known})."
+            )
         wanted = model_format or path.suffix or "none"
         raise ModelError(
             f"{path}: cannot tell the model's format from {wanted!r} (known: {known})."

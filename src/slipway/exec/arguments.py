@@ -16,6 +16,7 @@ from typing import Any
 
 from slipway.cli.exit_codes import OptionError, code_of
 from slipway.errors import SlipwayError
+from slipway.rpc import addresses
 from slipway.rpc.connections.greeting import token_of
 from slipway.rpc.connections.tls import client_context, server_context
 from slipway.rpc.log import FORMATS, configure, tell
@@ -66,8 +67,7 @@ def add_log_format(parser: argparse.ArgumentParser) -> None:
 
 def address_text(listener: socket.socket, host: str) -> str:
     """Return HOST:PORT of a listening socket, with the host as the user named it."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"{shown}:{listener.getsockname()[1]}"
+    return addresses.address_text(host, listener.getsockname()[1])
 
 
 def announce(program: str, arguments: argparse.Namespace, what: str, address: str) -> None:

@@ -22,8 +22,9 @@ from slipway.exec.arguments import (
 from slipway.farm.board_server import BoardServer
 from slipway.micro.board import find_board
 from slipway.rpc import log
+from slipway.rpc.addresses import address_of
 from slipway.rpc.protocol import key_problem
-from slipway.rpc.server import listen, parse_address
+from slipway.rpc.server import listen
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,7 +55,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     if problem := key_problem(arguments.key):
         raise OptionError(f"{arguments.key!r} is no kind of device: {problem}.")
     image = arguments.image.resolve(strict=True)
-    tracker = parse_address(arguments.tracker)
+    tracker = address_of(arguments.tracker)
     server = BoardServer(arguments.key, find_board(arguments.board), image, tracker, token)
     with listen(arguments.host, arguments.port, arguments.port + 1) as listener:
         address = address_text(listener, arguments.host)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from slipway.errors import SlipwayError
+from slipway.rpc.addresses import tracker_of_environment
 from slipway.rpc.tracker_client import connect_tracker
 
 
@@ -17,13 +17,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m slipway.exec.query_rpc_tracker",
         description="Print a tracker's devices and queues.",
     )
-    # Classic TVM's environment variables name the default.
-    parser.add_argument("--host", default=os.environ.get("TVM_TRACKER_HOST", "127.0.0.1"))
-    parser.add_argument("--port", type=int, default=os.environ.get("TVM_TRACKER_PORT", "9190"))
+    parser.add_argument("--host", help="default: TVM_TRACKER_HOST, else 127.0.0.1")
+    parser.add_argument("--port", type=int, help="default: TVM_TRACKER_PORT, else 9190")
     arguments = parser.parse_args(argv)
     try:
-        with connect_tracker(arguments.host, arguments.port) as tracker:
-            print(f"Tracker address {arguments.host}:{arguments.port}\n")
+        host, port = tracker_of_environment(arguments.host, arguments.port)
+        with connect_tracker(host, port) as tracker:
+            print(f"Tracker address {host}:{port}\n")
             print(tracker.text_summary())
     except SlipwayError as error:
         print(f"query_rpc_tracker: error: {error}", file=sys.stderr)

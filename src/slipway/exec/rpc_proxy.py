@@ -23,8 +23,9 @@ from slipway.exec.arguments import (
     told,
 )
 from slipway.rpc import log
+from slipway.rpc.addresses import address_of
 from slipway.rpc.proxy import ProxyServer
-from slipway.rpc.server import listen, parse_address
+from slipway.rpc.server import listen
 from slipway.version import install_line
 
 
@@ -82,12 +83,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     if arguments.plain_devices:
         if arguments.tls_cert is None:
             raise OptionError("--plain-devices is a second port beside the one with --tls-cert.")
-        host, port = parse_address(arguments.plain_devices)
+        host, port = address_of(arguments.plain_devices)
         plain = listen(host, port, port + 1, "--plain-devices")
     tls = own_tls(arguments)
     proxy = ProxyServer(
         read_token(arguments),
-        parse_address(arguments.tracker) if arguments.tracker else None,
+        address_of(arguments.tracker) if arguments.tracker else None,
         arguments.custom_addr,
         tls=tls,
         tracker_tls=peer_tls(arguments),

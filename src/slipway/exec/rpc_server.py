@@ -22,12 +22,12 @@ from slipway.exec.arguments import (
     told,
 )
 from slipway.rpc import native
+from slipway.rpc.addresses import address_of
 from slipway.rpc.server import (
     ServerOptions,
     front_of,
     is_loopback,
     listen,
-    parse_address,
     serve,
 )
 
@@ -106,7 +106,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> ServerOptions:
-    tracker = parse_address(arguments.tracker) if arguments.tracker else None
+    tracker = address_of(arguments.tracker) if arguments.tracker else None
     need_certificate(arguments)
     if arguments.through_proxy:
         if tracker is not None:

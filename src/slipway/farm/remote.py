@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipway.deploy.device import TRACKER_PORT, address_of
 from slipway.errors import (
     ArgumentValueError,
     DeviceError,
@@ -26,6 +25,7 @@ from slipway.errors import (
 from slipway.farm import place
 from slipway.farm.known import Known
 from slipway.farm.ssh import Host
+from slipway.rpc.addresses import TRACKER_PORT, address_of, address_text
 from slipway.rpc.client import connect
 from slipway.rpc.connections.tls import CA_VARIABLE
 from slipway.rpc.protocol import key_problem
@@ -162,7 +162,7 @@ def plan(
     if not name or key_problem(name):
         raise ArgumentValueError(f"--key {name!r}: {key_problem(name) or 'it is empty'}")
     known = Known(
-        host.address, name, architecture, port, at and f"{at[0]}:{at[1]}", host.port, host.identity,
+        host.address, name, architecture, port, at and address_text(*at), host.port, host.identity,
         host.network_name(), custom_address,
     )  # fmt: skip
     own = known.own_token() if token is None and at is None else None

@@ -10,8 +10,9 @@
 """
 
 from slipway.arguments import COMMON, explain_all
-from slipway.llm.model import Description, LanguageModel, Source, compile_model, save
+from slipway.llm.model import LanguageModel, Source, compile_model
 from slipway.llm.sampling import Sampler, Sampling
+from slipway.llm.saved import Description, save
 from slipway.llm.tokenizer import Tokenizer
 
 __all__ = [

@@ -12,7 +12,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ import numpy as np
 from slipway import dtypes, relay
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError, did_you_mean, reason_of
 from slipway.llm.config import ModelConfig
+from slipway.llm.embedding import Pooling, embed, pooling_of_folder, pooling_of_gguf
+from slipway.llm.forms import Form, FormMaker
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
 from slipway.llm.network import cache_slots, network
 from slipway.llm.safetensors_file import weights_of_folder
 from slipway.llm.sampling import Sampler, Sampling
+from slipway.llm.saved import LIBRARY, Description, described
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_folder, tokenizer_of_gguf
 from slipway.llm.transformers_config import from_transformers
 from slipway.llm.weights import Weights
@@ -33,30 +37,12 @@ from slipway.relay.ops.nn.cached_attention import CACHES
 from slipway.relay.ops.packed.block_formats import FORMATS
 from slipway.runtime.devices import Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule
-from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.load import load_module
 from slipway.target import Target
 from slipway.target.capability import capability_of
 
 CONTEXT = 2048  # positions of the caches, where nobody asks for others
 ROWS = 128  # tokens of a prompt that are computed together
-LIBRARY, DESCRIPTION, TOKENIZER = "model.tar", "model.json", "tokenizer.json"
-
-
-@dataclass(frozen=True)
-class Description:
-    """What there is to know about a compiled model beside its library."""
-
-    name: str
-    family: str
-    vocabulary: int
-    context: int
-    rows: int
-    end_tokens: tuple[int, ...] = ()
-    begin_token: int | None = None
-    chat_template: str = ""
-    caches: str = "float32"
-    rewinds: bool = True  # whether tokens at the end can be forgotten, not only all
 
 
 @dataclass
@@ -67,6 +53,7 @@ class Source:
     config: ModelConfig
     weights: Weights
     tokenizer: Tokenizer | None
+    pooling: Pooling = field(default_factory=Pooling)
 
     @classmethod
     def read(cls, path: str | Path) -> Source:
@@ -86,12 +73,14 @@ class Source:
             if not isinstance(given, dict):
                 raise ModelError(f"{config_file} holds no configuration")
             config = from_transformers(given, str(config_file))
-            return cls(path.name, config, weights_of_folder(path), tokenizer_of_folder(path))
+            return cls(path.name, config, weights_of_folder(path), tokenizer_of_folder(path),
+                       pooling_of_folder(path))  # fmt: skip
         if not path.exists():
             raise ModelError(f"there is no file or folder {path}")
         file = GGUFFile(path)
         config, weights, metadata = model_of(file)
-        return cls(path.stem, config, weights, tokenizer_of_gguf(metadata))
+        pooling = pooling_of_gguf(file.metadata)
+        return cls(path.stem, config, weights, tokenizer_of_gguf(metadata), pooling)
 
 
 def memory_needed(
@@ -140,14 +129,18 @@ def compile_model(
     quantise: str = "",
     all_logits: bool = False,
     caches: str = "",
+    pooling: str | None = None,
 ) -> tuple[Any, Description]:
     """Return the library of a model and its description.
 
     `context` positions are held (the model's own number, at most 2048, where None), at most `rows`
     tokens are computed at once; floats are quantised to the block format `quantise`.
-    The caches hold `caches`: float32, float16 or bfloat16 (`usual_caches` where "").  Raises
-    ModelError for more positions than the model knows, or than memory holds.
+    The caches hold `caches`: float32, float16 or bfloat16 (`usual_caches` where "").  With
+    `pooling` ("mean", "last" or "cls"; what the files say where None) it makes a vector of a text,
+    with "" it writes.  Raises ModelError for more positions than the model knows, or than memory
+    holds.
     """
+    pooled = source.pooling if pooling is None else replace(source.pooling, how=pooling)
     config = source.config
     context = min(config.context, CONTEXT) if context is None else context
     if not 1 <= context <= config.context:
@@ -173,13 +166,15 @@ def compile_model(
             f"{free / 2**30:.1f} GiB of this machine: ask for a smaller context"
         )
     rows = min(rows, context)
-    module = network(config, source.weights, context, rows, quantise, all_logits, caches)
+    module = network(
+        config, source.weights, context, rows, quantise, all_logits, caches, bool(pooled.how)
+    )
     library = relay.build(module, target=target)
     tokenizer = source.tokenizer
     description = Description(
         source.name, config.family, config.vocabulary, context, rows, config.end_tokens,
         config.begin_token, tokenizer.chat_template if tokenizer is not None else "", caches,
-        not any(layer.is_conv for layer in config.layers),
+        not any(layer.is_conv for layer in config.layers), pooled.how, pooled.normalised,
     )  # fmt: skip
     return library, description
 
@@ -189,21 +184,6 @@ def _memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # a system that does not say
         return 2**62
-
-
-def save(
-    folder: str | Path,
-    library: GraphExecutorFactoryModule,
-    description: Description,
-    tokenizer: Tokenizer | None,
-) -> None:
-    """Write a compiled model as a folder, which `LanguageModel.open` reads."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    library.export_library(str(folder / LIBRARY))
-    (folder / DESCRIPTION).write_text(json.dumps(asdict(description), indent=1), encoding="utf-8")
-    if tokenizer is not None:
-        (folder / TOKENIZER).write_text(tokenizer.to_json(), encoding="utf-8")
 
 
 def _give_memory_back() -> None:
@@ -307,13 +287,20 @@ class LanguageModel:
         sampling: Sampling | None = None,
         stop: Sequence[int] | None = None,
         seen: Callable[[int, Any], None] | None = None,
+        form: Form | None = None,
     ) -> Iterator[int]:
         """Yield new tokens after `tokens`, until one of `stop`, or `most`, or the caches are full.
 
         `stop` None is the model's own end of text; the token that stops is not yielded.  `seen` is
-        called with each token before it is yielded, and the logits that it was drawn from.
+        called with each token before it is yielded, and the logits that it was drawn from.  A
+        `form`, of `forms`, is kept to, and ends the text where it is complete.
         """
-        sampler = Sampler(sampling or Sampling())
+        if self.description.pooling:
+            raise ExecutionError(
+                f"{self.description.name} is compiled to make vectors of texts: ask embed(), or "
+                'compile it with pooling=""'
+            )
+        sampler = Sampler(sampling or Sampling(), form)
         ends = frozenset(self.description.end_tokens if stop is None else stop)
         logits = self.prompt(tokens)
         made = 0
@@ -325,30 +312,46 @@ class LanguageModel:
                 seen(token, logits)
             yield token
             made += 1
-            if self.room < 1 or made == most:
+            if self.room < 1 or made == most or (form is not None and form.is_complete):
                 return
             logits = self.feed([token])
 
+    @cached_property
+    def forms(self) -> FormMaker:
+        """What makes the forms that answers may be kept to."""
+        known = self.description
+        return FormMaker(self.need_tokenizer(), known.vocabulary, known.end_tokens)
+
+    def embed(self, text: str) -> Any:
+        """Return the vector (hidden,) of a text, by a model that was compiled with pooling."""
+        return embed(self, self.need_tokenizer().encode_whole(text))
+
     def encode(self, text: str, special: bool = True) -> list[int]:
         """Return the tokens of a text."""
-        return self._need_tokenizer().encode(text, special)
+        return self.need_tokenizer().encode(text, special)
 
     def stream(self, text: str, **options: Any) -> Iterator[str]:
         """Yield the text that follows `text`, piece by piece; options are those of `generate`."""
-        yield from self._need_tokenizer().pieces(self.generate(self.encode(text), **options))
+        yield from self.need_tokenizer().pieces(self.generate(self.encode(text), **options))
 
     def chat(self, messages: Sequence[dict[str, str]], **options: Any) -> Iterator[str]:
         """Yield the answer to messages of ``{"role": ..., "content": ...}``, piece by piece."""
-        yield from self._need_tokenizer().pieces(
+        yield from self.need_tokenizer().pieces(
             self.generate(self.chat_tokens(messages), **options)
         )
 
-    def chat_tokens(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Return the tokens of messages in the form that the model knows."""
-        tokenizer = self._need_tokenizer()
-        return tokenizer.encode_chat(messages, self.description.chat_template)
+    def chat_tokens(
+        self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] | None = None
+    ) -> list[int]:
+        """Return the tokens of messages in the form that the model knows.
 
-    def _need_tokenizer(self) -> Tokenizer:
+        `tools` are functions that it may call, in OpenAI's form.
+        """
+        tokenizer = self.need_tokenizer()
+        return tokenizer.encode_chat(messages, self.description.chat_template, tools)
+
+    def need_tokenizer(self) -> Tokenizer:
+        """Return the tokenizer.  Raises ModelError for a model that came without."""
         if self.tokenizer is None:
             raise ModelError(
                 f"{self.description.name} came without a tokenizer: give tokens to generate(), or "
@@ -363,23 +366,3 @@ class LanguageModel:
         library = load_module(str(folder / LIBRARY))
         module = GraphModule(library["default"](cpu() if device is None else device))
         return cls(module, *described(folder))
-
-
-def described(folder: Path) -> tuple[Description, Tokenizer | None]:
-    """Return the description and tokenizer of a folder that `save` wrote."""
-    try:
-        given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        given["end_tokens"] = tuple(given["end_tokens"])
-        description = Description(**given)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ModelError(f"{folder / DESCRIPTION} cannot be read: {reason_of(error)}") from None
-    begin = () if description.begin_token is None else (description.begin_token,)
-    counts = (description.vocabulary, description.context, description.rows)
-    numbers = (*counts, *description.end_tokens, *begin)
-    texts = (description.name, description.family, description.chat_template, description.caches)
-    if not (all(type(n) is int for n in numbers) and all(isinstance(t, str) for t in texts)):
-        raise ModelError(f"{folder / DESCRIPTION} is damaged: numbers or texts are something else")
-    if min(counts) < 1:
-        raise ModelError(f"{folder / DESCRIPTION} is damaged: a size of it is {min(counts)}")
-    file = folder / TOKENIZER
-    return description, Tokenizer.of_file(file) if file.exists() else None

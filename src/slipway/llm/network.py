@@ -39,13 +39,15 @@ def network(
     quantise: str = "",
     all_logits: bool = False,
     caches: str = "float32",
+    hidden: bool = False,
 ) -> IRModule:
     """Return the module of a model for `context` positions and at most `rows` tokens at once.
 
     `quantise` is the format that weights of floats get, "" for none; `caches` is the type that the
-    caches hold.  The logits are those of the last token, or of all.
+    caches hold.  The logits are those of the last token, or of all; where `hidden`, the rows of all
+    tokens that logits are made of come in their place.
     """
-    return _Decoder(config, weights, context, rows, quantise, caches).module(all_logits)
+    return _Decoder(config, weights, context, rows, quantise, caches).module(all_logits, hidden)
 
 
 def rope_tables(rope: Rope, positions: int, context: int = 0) -> tuple[Any, Any]:
@@ -75,14 +77,14 @@ class _Decoder(MixtureLayers):
         caches: str,
     ) -> None:  # fmt: skip
         self.config, self.quantise, self.kept = config, quantise, caches
-        self.weights = weights.renamed(config.names)
+        self.weights = weights.of_whole_model().renamed(config.names)
         self.slots, self.context = cache_slots(context), context
         self.count = relay.Dim("n", 1, rows) if rows > 1 else 1
         self.position = relay.var("position", shape=(1,), dtype="int32")
         self.tables: dict[Rope, tuple[Expr, Expr]] = {}
 
-    def module(self, all_logits: bool) -> IRModule:
-        """Return the module, with the logits of all tokens or of the last."""
+    def module(self, all_logits: bool, hidden: bool) -> IRModule:
+        """Return the module, with the logits of all tokens or of the last, or the rows before."""
         config = self.config
         tokens = relay.var("tokens", shape=(self.count,), dtype="int32")
         embedding = self.matrix("model.embed_tokens.weight", config.vocabulary, config.hidden)
@@ -96,9 +98,12 @@ class _Decoder(MixtureLayers):
             own = self.caches(number, layer)
             caches += own
             x = self.layer(f"model.layers.{number}.", layer, x, own)
-        if not all_logits and not isinstance(self.count, int):
+        if not (all_logits or hidden or isinstance(self.count, int)):
             x = relay.take(x, relay.const(np.array([-1], np.int32)), axis=0, mode="fast")
         x = self.norm(x, "model.norm", config.hidden)
+        if hidden:
+            self.weights.check_all_read(config.family)
+            return IRModule.from_expr(Function((tokens, self.position, *caches), x))
         head = embedding
         if not (config.tied or "lm_head.weight" not in self.weights):
             head = self.matrix("lm_head.weight", config.vocabulary, config.hidden)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from slipway.llm.forms import Form
 
 Array = np.ndarray[Any, Any]
 
@@ -54,10 +57,10 @@ class Sampling:
 
 
 class Sampler:
-    """Draws tokens one after the other; each has its own random numbers."""
+    """Draws tokens one after the other, each with its own random numbers, of a form where given."""
 
-    def __init__(self, how: Sampling) -> None:
-        self.how = how
+    def __init__(self, how: Sampling, form: Form | None = None) -> None:
+        self.how, self.form = how, form
         self._random = np.random.default_rng(how.seed)
         self._made: dict[int, int] = {}  # tokens that were drawn, and how often
 
@@ -65,12 +68,16 @@ class Sampler:
         """Return a token for the logits (vocabulary,)."""
         how = self.how
         logits = self._adjusted(np.asarray(logits, np.float64).reshape(-1))
+        if self.form is not None:
+            logits = self.form.allowed(logits)
         if how.temperature == 0 or how.top_k == 1:
             token = int(logits.argmax())
         else:
             order, weights = likely(logits, how)
             token = int(order[self._random.choice(len(order), p=weights)])
         self._made[token] = self._made.get(token, 0) + 1
+        if self.form is not None:
+            self.form.take(token)
         return token
 
     def _adjusted(self, logits: Array) -> Array:

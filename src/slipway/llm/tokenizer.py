@@ -1,4 +1,4 @@
-"""Text to tokens and back, through the library `tokenizers`; chats through jinja2 templates."""
+"""Text to tokens and back, through the library `tokenizers`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import MissingPackageError, ModelError, NotAvailableError, reason_of
+from slipway.llm.chat_template import rendered
 from slipway.version import install_line
 
 _NEEDS = install_line("llm")
@@ -38,14 +39,15 @@ def _library() -> Any:
 class Tokenizer:
     """A `tokenizers.Tokenizer`, with the model's chat template.
 
-    `begin` is the token that a text begins with where the library does not put it.
+    `begin` is the token that a text begins with where the library does not put it, `end` the one
+    that a whole text ends with.
     """
 
     def __init__(
         self, inner: Any, chat_template: str = "", begin: int | None = None,
-        names: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | None = None, end: int | None = None,
     ) -> None:  # fmt: skip
-        self.inner, self.chat_template, self.begin = inner, chat_template, begin
+        self.inner, self.chat_template, self.begin, self.end = inner, chat_template, begin, end
         self.names = dict(names or {})  # of special tokens, as templates ask for them
 
     @classmethod
@@ -57,7 +59,8 @@ class Tokenizer:
             if isinstance(given, dict) and "slipway" in given:
                 own = given["slipway"]
                 inner = _library().Tokenizer.from_str(json.dumps(given["tokenizer"]))
-                return cls(inner, own["chat_template"], own["begin"], own["names"])
+                return cls(inner, own["chat_template"], own["begin"], own["names"],
+                           own.get("end"))  # fmt: skip
             return cls(_library().Tokenizer.from_str(text), chat_template)
         except NotAvailableError:
             raise
@@ -66,7 +69,8 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """Return everything as text."""
-        own = {"chat_template": self.chat_template, "begin": self.begin, "names": self.names}
+        own = {"chat_template": self.chat_template, "begin": self.begin, "names": self.names,
+               "end": self.end}  # fmt: skip
         return json.dumps({"slipway": own, "tokenizer": json.loads(self.inner.to_str())})
 
     def encode(self, text: str, special: bool = True) -> list[int]:
@@ -77,6 +81,13 @@ class Tokenizer:
             raise ModelError(f"the model's tokenizer cannot take {text[:60]!r}: {error}") from None
         if special and self.begin is not None and found[:1] != [self.begin]:
             found.insert(0, self.begin)
+        return found
+
+    def encode_whole(self, text: str) -> list[int]:
+        """Return the tokens of a text that nothing follows."""
+        found = self.encode(text)
+        if self.end is not None and found[-1:] != [self.end]:
+            found.append(self.end)
         return found
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -104,41 +115,28 @@ class Tokenizer:
         if len(rest) > len(shown):
             yield rest[len(shown) :]
 
-    def encode_chat(self, messages: Sequence[Mapping[str, str]], template: str = "") -> list[int]:
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, Any]], template: str = "",
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[int]:  # fmt: skip
         """Return the tokens of messages by the template, or by plain names of roles."""
-        return self.encode(self.chat_text(messages, template), special=not template)
+        return self.encode(self.chat_text(messages, template, tools), special=not template)
 
-    def chat_text(self, messages: Sequence[Mapping[str, str]], template: str = "") -> str:
-        """Return messages as one text that ends where the answer begins."""
+    def chat_text(
+        self, messages: Sequence[Mapping[str, Any]], template: str = "",
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> str:  # fmt: skip
+        """Return messages as one text that ends where the answer begins.
+
+        Without a template nothing is told of `tools`.
+        """
         for message in messages:
             if not {"role", "content"} <= set(message):
                 raise ModelError(f"a message needs a role and a content, got {dict(message)}")
-        if not template:
-            lines = [f"{m['role'].capitalize()}: {m['content']}\n" for m in messages]
-            return "".join(lines) + "Assistant:"
-        try:
-            from jinja2.exceptions import TemplateError
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
-        except ImportError:
-            raise MissingPackageError(
-                f"this model's chat template needs jinja2: {_NEEDS}"
-            ) from None
-
-        def refuse(problem: str) -> None:
-            raise ModelError(f"the model's chat template refuses the messages: {problem}")
-
-        world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        world.globals["raise_exception"] = refuse
-        try:
-            given = [dict(m) for m in messages]
-            made = world.from_string(template).render(
-                messages=given, add_generation_prompt=True, **self.names
-            )
-        except (TemplateError, TypeError, ValueError) as error:
-            if isinstance(error, ModelError):
-                raise
-            raise ModelError(f"the model's chat template failed: {error}") from None
-        return str(made)
+        if template:
+            return rendered(template, messages, self.names, tools)
+        lines = [f"{m['role'].capitalize()}: {m['content']}\n" for m in messages]
+        return "".join(lines) + "Assistant:"
 
 
 def tokenizer_of_folder(folder: Path) -> Tokenizer | None:
@@ -193,10 +191,13 @@ def tokenizer_of_gguf(metadata: Mapping[str, Any]) -> Tokenizer | None:
     inner.add_tokens([t for t in special if not t.special])
     begin = metadata.get("tokenizer.ggml.bos_token_id")
     begins = metadata.get("tokenizer.ggml.add_bos_token", kind == "llama")
+    ends = metadata.get("tokenizer.ggml.add_eos_token", False)
+    end = metadata.get("tokenizer.ggml.eos_token_id")
     template = metadata.get("tokenizer.chat_template")
     made = Tokenizer(
         inner, template if isinstance(template, str) else "",
         begin if begins and isinstance(begin, int) else None,
+        end=end if ends and isinstance(end, int) else None,
     )  # fmt: skip
     for name in ("bos", "eos"):
         at = metadata.get(f"tokenizer.ggml.{name}_token_id")

@@ -70,9 +70,19 @@ class Weights:
             own[name] = theirs
         return Weights(list(own), lambda name: self._read(own[name]))
 
+    def of_whole_model(self) -> Weights:
+        """Return the weights by the names that they have in a model with a head of logits.
+
+        Files of the layers alone, as of models that make vectors, leave "model." out.
+        """
+        if "embed_tokens.weight" not in self.names:
+            return self
+        return Weights([f"model.{name}" for name in self.names],
+                       lambda name: self._read(name.removeprefix("model.")))  # fmt: skip
+
     def in_blocks(self) -> bool:
         """Return whether a matrix of the first layer is in blocks."""
-        first = (self.read(name) for name in self.names if ".layers.0." in name)
+        first = (self.read(name) for name in self.names if "layers.0." in name)
         return any(isinstance(found, Matrix) and found.format for found in first)
 
     def vector(self, name: str, size: int) -> Array:

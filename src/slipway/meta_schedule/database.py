@@ -21,6 +21,7 @@ from slipway.arguments import COMMON, explain_all
 from slipway.backends.backend import compile_target
 from slipway.backends.choices import using_records
 from slipway.blocks.schedule import Schedule
+from slipway.entered import Entered
 from slipway.errors import ArgumentValueError, NotAvailableError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.arg_info import ArgInfo
@@ -42,7 +43,7 @@ from slipway.tuning.schedules.block_schedules import replayed, text_key
 FILE_NAME = "tuning.sqlite"
 Record = TuningRecord | ChoiceRecord
 _log = logging.getLogger("slipway.tuning")
-_entered: list[Database] = []
+_ENTERED: Entered[Database] = Entered("databases")
 
 
 class Database:
@@ -144,7 +145,7 @@ class Database:
         contexts = ExitStack()
         with contexts:
             self._use(contexts)
-            _entered.append(self)
+            _ENTERED.enter(self)
             self.__dict__.setdefault("_blocks", []).append(contexts.pop_all())
         return self
 
@@ -152,7 +153,7 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        _entered.remove(self)
+        _ENTERED.leave(self)
         self.__dict__["_blocks"].pop().__exit__(kind, error, trace)
 
     def _use(self, contexts: ExitStack) -> None:
@@ -165,7 +166,7 @@ class Database:
     @staticmethod
     def current() -> Database | None:
         """Return the database whose ``with`` block this is, None outside of one."""
-        return _entered[-1] if _entered else None
+        return _ENTERED.innermost()
 
     @staticmethod
     def create(

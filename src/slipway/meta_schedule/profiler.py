@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 
+from slipway.entered import Entered
 from slipway.errors import ArgumentValueError
 
-_PRESENT: ContextVar[tuple[Profiler, ...]] = ContextVar("profilers entered", default=())
+_ENTERED: Entered[Profiler] = Entered("profilers")
 _TOTAL = "Total"
 
 
@@ -26,13 +26,13 @@ class Profiler:
         self._begun = 0.0
 
     def __enter__(self) -> Profiler:
-        _PRESENT.set((*_PRESENT.get(), self))
+        _ENTERED.enter(self)
         self._begun = time.perf_counter()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.add(_TOTAL, time.perf_counter() - self._begun)
-        _PRESENT.set(_PRESENT.get()[:-1])
+        _ENTERED.leave(self)
 
     def add(self, name: str, seconds: float) -> None:
         """Count seconds for a name."""
@@ -60,8 +60,7 @@ class Profiler:
     @staticmethod
     def current() -> Profiler | None:
         """Return the profiler whose block this is in."""
-        present = _PRESENT.get()
-        return present[-1] if present else None
+        return _ENTERED.innermost()
 
     @staticmethod
     def timeit(name: str) -> AbstractContextManager[None]:

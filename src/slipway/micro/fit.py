@@ -1,10 +1,10 @@
 """Does a model fit a board: flash and RAM by class, before and after linking.
 
 The estimate needs no compiler of the board's: weights, arena, inputs and outputs are exact.  Code
-is what the package's own clang makes of the sources, with what gcc and start-up code add at most
-(`measure_image`), or else guessed from the number of kernels.  It errs upwards.  The truth comes
-from the linked image: its sections, the compiler's stack report, and the call graph.  Both are
-`Need` values, so that one can be held against the other.
+and stack are what the package's own clang makes of the sources, with what gcc and start-up code add
+at most (`measure_image`), or else guessed, the code from the number of kernels.  It errs upwards.
+The truth comes from the linked image: its sections, the compiler's stack report, and the call
+graph.  Both are `Need` values, so that one can be held against the other.
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ from slipway.micro.board import Board
 _CODE_PER_KERNEL = 900
 _CODE_BASE = 6000  # start-up, run function, what kernels share
 _STACK_ESTIMATE = 1024
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Bytes of code and stack of a model's sources; None where no bound of the stack is known."""
+
+    code: int
+    stack: int | None
 
 
 @dataclass(frozen=True)
@@ -67,16 +75,23 @@ class ModelNeeds:
     notes: tuple[str, ...] = field(default=())
 
 
-def need_of(weights: int, arena: int, io: int, kernels: int, code: int | None = None) -> Need:
-    """Return the estimate for known bytes of data, and a number of kernels or bytes of code."""
-    code = _CODE_BASE + _CODE_PER_KERNEL * kernels if code is None else code
-    return Need(weights=weights, code=code, arena=arena, io=io, stack=_STACK_ESTIMATE)
+def need_of(
+    weights: int, arena: int, io: int, kernels: int, compiled: Compiled | None = None
+) -> Need:
+    """Return the estimate for known bytes of data, and a number of kernels or what they compile to.
+
+    Bytes of the stack of which nothing is known are guessed.
+    """
+    code = _CODE_BASE + _CODE_PER_KERNEL * kernels if compiled is None else compiled.code
+    known = None if compiled is None else compiled.stack
+    stack = _STACK_ESTIMATE if known is None else known
+    return Need(weights=weights, code=code, arena=arena, io=io, stack=stack)
 
 
-def estimate(model: Mapping[str, Any], code: int | None = None) -> ModelNeeds:
+def estimate(model: Mapping[str, Any], compiled: Compiled | None = None) -> ModelNeeds:
     """Return the needs of a model from its archive's description (see `only_model`).
 
-    `code` is what `measure_image.estimated_code` says of its sources, where they are there.
+    `compiled` is what `measure_image.compiled_estimate` says of its sources, where they are there.
     """
     main = model["memory"]["functions"]["main"][0]
     plan = model.get("memory_plan", {})
@@ -92,7 +107,7 @@ def estimate(model: Mapping[str, Any], code: int | None = None) -> ModelNeeds:
         arena=main["workspace_size_bytes"],
         io=main["io_size_bytes"],
         kernels=len(kernels),
-        code=code,
+        compiled=compiled,
     )
     peak = max(layers, key=lambda layer: layer.alive_bytes, default=None)
     there: list[tuple[str, int]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,16 @@ def stack_bound(folder: str | Path, entry: str) -> int | None:
     calls: dict[str, set[str]] = {}
     for source, target in edges:
         calls.setdefault(source, set()).add(target)
+    return deepest(frames, calls, entry)
+
+
+def deepest(
+    frames: Mapping[str, int], calls: Mapping[str, Collection[str]], entry: str
+) -> int | None:
+    """Return the deepest stack below `entry` in bytes, of functions' frames and who calls whom.
+
+    None when `entry` has no frame, when the calls have a cycle, and when one is indirect.
+    """
     if entry not in frames:
         return None
     done: dict[str, int] = {}
@@ -160,6 +170,11 @@ def stack_bound(folder: str | Path, entry: str) -> int | None:
     return done[entry]
 
 
+def frame_of(name: str, reported: int) -> int:
+    """Return a function's frame in bytes, with what its own assembly pushes."""
+    return reported + PUSHED_BYTES.get(name.partition(".")[0], 0)  # without gcc's ".isra.0"
+
+
 def _call_graph(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Return functions' frames in bytes, and who calls whom, from a folder's ``.ci`` files."""
     frames: dict[str, int] = {}
@@ -168,8 +183,7 @@ def _call_graph(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
         text = path.read_text(encoding="utf-8", errors="replace")
         for label, size in _NODE.findall(text):
             name = label.rpartition(":")[2]
-            pushed = PUSHED_BYTES.get(name.partition(".")[0], 0)  # without gcc's ".isra.0"
-            frames[name] = int(size) + pushed
+            frames[name] = frame_of(name, int(size))
         edges += [
             (source.rpartition(":")[2], target.rpartition(":")[2])
             for source, target in _EDGE.findall(text)

@@ -10,15 +10,17 @@ from typing import Any
 from slipway.errors import ToolchainError
 from slipway.micro.board import Board, board_toml, with_room
 from slipway.micro.board_tools import missing_for
-from slipway.micro.fit import Need
-from slipway.micro.image_size import linked_need, read_map, stack_bound
+from slipway.micro.fit import Compiled, Need
+from slipway.micro.image_size import deepest, frame_of, linked_need, read_map, stack_bound
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.project import TemplateProject, get_microtvm_template_projects
 from slipway.toolchain.elf import ElfFile, Symbol
+from slipway.toolchain.elf_calls import frame_sizes, references
 from slipway.toolchain.tempdir import scratch
 from slipway.toolchain.zig import find_zig, run_zig
 
 _OBJECT, _FUNCTION = 1, 2  # types of an ELF symbol
+_RUN = re.compile(r"tvmgen_\w+_run")  # what a program calls
 _ROOM_BYTES = 16 << 20
 _IRQ_FRAME_BYTES = 104  # what a Cortex-M core with FPU pushes for an interrupt
 _CALLER_BYTES = 64  # main's own frame
@@ -79,10 +81,13 @@ _GCC_FACTOR = {True: 1.45, False: 1.05}  # on Arm's cores; on RISC-V
 _BESIDE_BYTES = 2200
 _STEP_BYTES = 16  # of a step of the clock or the pins
 _SOFTWARE_BYTES = 400  # of a function of the compiler's library, such as a float product
+# The same for frames on the stack.
+_GCC_FRAMES = 1.5
+_LIBRARY_FRAME_BYTES = 64
 
 
-def estimated_code(model: Path, board: Board) -> int | None:
-    """Return bytes of code that an unpacked model takes at most on a board's core.
+def compiled_estimate(model: Path, board: Board) -> Compiled | None:
+    """Return bytes of code and stack that an unpacked model takes at most on a board's core.
 
     Its sources are compiled by the clang that comes with the package.  None where that is missing,
     does not know the core, or where the model is no C source.
@@ -93,10 +98,13 @@ def estimated_code(model: Path, board: Board) -> int | None:
     if target is None or not sources or find_zig() is None:
         return None
     total = float(_BESIDE_BYTES + _STEP_BYTES * len((*board.clock, *board.pins)))
+    frames: dict[str, int] = {}
+    calls: dict[str, set[str]] = {}
     with scratch("slipway-fit-") as folder:
         for source in sources:
             out = Path(folder) / f"{source.stem}.o"
             flags = ["-O2", "-std=c11", "-ffreestanding", "-ffunction-sections", "-fdata-sections"]
+            flags += ["-fstack-size-section"]
             flags += [
                 "-fno-unroll-loops",  # nor does gcc at -O2; clang doubles a model's code with it
                 "-fno-sanitize=all",
@@ -115,7 +123,14 @@ def estimated_code(model: Path, board: Board) -> int | None:
             code = sum(s.size for s in elf.symbols if _is_code(s))
             called = [n for n in elf.undefined if "unwind" not in n]
             total += _GCC_FACTOR[board.is_arm] * code + _SOFTWARE_BYTES * len(called)
-    return int(total)
+            frames |= dict.fromkeys(called, _LIBRARY_FRAME_BYTES)
+            frames |= {name: frame_of(name, size) for name, size in frame_sizes(elf).items()}
+            calls |= references(elf)
+    depths = [deepest(frames, calls, name) for name in frames if _RUN.fullmatch(name)]
+    known = [depth for depth in depths if depth is not None]
+    beside = _IRQ_FRAME_BYTES + _CALLER_BYTES
+    stack = int(max(known) * _GCC_FRAMES) + beside if known and None not in depths else None
+    return Compiled(int(total), stack)
 
 
 def _is_code(symbol: Symbol) -> bool:

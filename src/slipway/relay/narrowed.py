@@ -13,7 +13,7 @@ from slipway.errors import TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
-from slipway.relay.analysis.told_sizes import spoken_of, told_inside
+from slipway.relay.analysis.told_sizes import sizes_of_attributes, spoken_of, told_inside
 from slipway.relay.dims import SymbolDim, at, dim_of, lower_bound, told_by, usual
 from slipway.relay.expr import Call, Expr, Function, Op, Var
 from slipway.relay.op_registry import Attrs, is_call_of
@@ -126,8 +126,8 @@ def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.V
         if is_call_of(expr, "branch", "scan", "while_loop"):
             own = told_inside(expr)
             inner += [SymbolDim(v) for v in spoken_of(expr) if v not in own]
-        elif isinstance(expr, Call) and isinstance(expr.attrs, Attrs):
-            inner += _dims_of([getattr(expr.attrs, name) for name in expr.attrs.FIELDS])
+        else:
+            inner += sizes_of_attributes(expr)
     variables = dict.fromkeys(
         v
         for d in (*_outer_extents(function), *inner)
@@ -135,13 +135,6 @@ def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.V
         for v in d.variables
     )
     return [v for v in variables if v not in known]
-
-
-def _dims_of(value: Any) -> list[SymbolDim]:
-    """Return the dimensions in an attribute's value."""
-    if isinstance(value, tuple | list):
-        return [dim for part in value for dim in _dims_of(part)]
-    return [value] if isinstance(value, SymbolDim) else []
 
 
 def _flat(type_: Type) -> list[TensorType]:

@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from slipway.inspect.layer_name import layer_name
 from slipway.report.compare import Comparison, layer_times
 from slipway.toolchain.link import write_file
 
@@ -41,7 +42,7 @@ def comparison_html(found: Comparison) -> str:
         _card("Sizes and time", ("", "A", "B", "B beside A"), _in_short(found)),
     ]
     times = [
-        (name, _time(one), _time(other), _change(one, other))
+        (layer_name(name), _time(one), _time(other), _change(one, other))
         for name, one, other in layer_times(found)
     ]
     if times:
@@ -49,7 +50,7 @@ def comparison_html(found: Comparison) -> str:
     if not found.changes:
         parts.append(f'<p class="quiet">{escape(found.sameness())}.</p>')
     else:
-        rows = [(c.name, c.kind, c.a, c.b) for c in found.changes]
+        rows = [(layer_name(c.name), c.kind, c.a, c.b) for c in found.changes]
         parts.append(_card("Kernels that differ", ("kernel", "", "A", "B"), rows))
     if found.numbers:
         rows = [

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from slipway.rpc import checks, native
+from slipway.rpc.child import child_environment
 from slipway.rpc.client import Output, RPCSession, greeted
 from slipway.rpc.server import ServerOptions, serve
 
@@ -90,9 +91,7 @@ class PopenSession(RPCSession):
         if command is None:
             native.library()  # building it may take longer than a greeting waits
             command = [sys.executable, "-m", "slipway.exec.rpc_server", "--stdio", "--silent"]
-            root = str(Path(__file__).resolve().parents[2])
-            search = filter(None, [root, os.environ.get("PYTHONPATH", "")])
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+            environment = child_environment()
         elif isinstance(command, str | Path):
             command = [str(command), "--stdio"]
         arguments = [str(part) for part in command]

@@ -24,6 +24,8 @@ from typing import Any, NoReturn
 
 from slipway.errors import RPCArgumentError, RPCConnectionError, RPCError
 from slipway.rpc import native
+from slipway.rpc.addresses import address_text
+from slipway.rpc.child import child_environment
 from slipway.rpc.connections.front import Front
 from slipway.rpc.connections.tls import CA_VARIABLE, client_context, server_context
 from slipway.rpc.protocol import key_problem
@@ -235,16 +237,6 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith(("127.", "unix:"))
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of "HOST:PORT"; RPCArgumentError if it is not that."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise RPCArgumentError(
-            f"{text!r} is not an address; write HOST:PORT, for example 10.0.0.2:9190."
-        )
-    return host, int(port)
-
-
 def serve(
     listener: socket.socket | None,
     options: ServerOptions,
@@ -439,16 +431,11 @@ class Server:
             descriptors.append(listener.fileno())
         if load_library:
             command += ["--load-library", load_library]
-        environment = dict(os.environ)
-        package_root = str(Path(__file__).resolve().parents[2])
-        search = environment.get("PYTHONPATH", "")
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, search]))
-        environment["SLIPWAY_RPC_TOKEN"] = options.token
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             pass_fds=descriptors,
-            env=environment,
+            env=child_environment(SLIPWAY_RPC_TOKEN=options.token),
             start_new_session=True,
         )
         self._pid = self._process.pid
@@ -541,7 +528,7 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
         arguments += ["--through-proxy", "--host", options.tracker[0]]
         arguments += ["--port", str(options.tracker[1])]
     elif options.tracker is not None:
-        arguments += ["--tracker", f"{options.tracker[0]}:{options.tracker[1]}"]
+        arguments += ["--tracker", address_text(*options.tracker)]
     for name, value in (
         ("--tls-cert", options.tls_cert), ("--tls-key", options.tls_key),
         ("--tls-ca", options.tls_ca), ("--tls-name", options.tls_name),

@@ -6,9 +6,10 @@ import contextlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Self
 
+from slipway.rpc.addresses import address_text
+from slipway.rpc.child import child_environment
 from slipway.rpc.server import listen
 
 
@@ -27,15 +28,11 @@ class _Program:
             self.port: int = listener.getsockname()[1]
             command = [sys.executable, "-m", self._module, *arguments]
             command += ["--listen-fd", str(listener.fileno()), "--watch-fd", str(watch_read)]
-            environment = {**os.environ, **secrets}
-            search = environment.get("PYTHONPATH", "")
-            package_root = str(Path(__file__).resolve().parents[2])
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, search]))
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 pass_fds=(listener.fileno(), watch_read),
-                env=environment,
+                env=child_environment(**secrets),
                 start_new_session=True,
             )
         os.close(watch_read)
@@ -124,9 +121,9 @@ class Proxy(_Program):
     ) -> None:
         arguments = _tls_arguments(silent, tls_cert, tls_key)
         if plain_devices is not None:
-            arguments += ["--plain-devices", f"{plain_devices[0]}:{plain_devices[1]}"]
+            arguments += ["--plain-devices", address_text(*plain_devices)]
         if tracker_addr is not None:
-            arguments += ["--tracker", f"{tracker_addr[0]}:{tracker_addr[1]}"]
+            arguments += ["--tracker", address_text(*tracker_addr)]
         if custom_addr:
             arguments += ["--custom-addr", custom_addr]
         if tls_ca:

@@ -84,6 +84,8 @@ class Costs:
       `plain_channel_gain`: the same where each channel has filters of its own.
     - `half_vectors`: the part of the lanes of whole vectors from which a product of several rows
       has halves of them: tiles of halves read more for each product.
+    - `several_vectors`: the part of the predicted time of blocks of one vector from which a product
+      whose units fill none has blocks of several.
     - `row_end_cycles`: of both ends of a row that is copied with zeros beside it, which vectors do
       not fill.
     - `pair_products`: of each position of an image with fewer than four channels, that outweigh
@@ -151,6 +153,7 @@ class Costs:
     plain_gain: float = 0.9
     plain_channel_gain: float = 1.1
     half_vectors: float = 0.9
+    several_vectors: float = 0.9
     row_end_cycles: int = 30
     winograd_positions: int = 16
 

@@ -27,7 +27,7 @@ _MACHINE_OF_ARCH = {
 
 ET_REL, ET_DYN = 1, 3
 _PT_LOAD, _PT_DYNAMIC = 1, 2
-_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
+_SHT_SYMTAB, _SHT_NOBITS = 2, 8
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 1, 4, 5, 6, 10, 0x6FFFFEF5
 _WEAK = 2
 _NAMES = 64  # times the file's size: what all names that are read may have, as they may share bytes
@@ -56,6 +56,16 @@ class Symbol:
     binding: int
     type: int
     section: int
+
+
+@dataclass(frozen=True)
+class ElfSection:
+    """A section of an object; `about` is the number of the one that relocations are for."""
+
+    name: str
+    type: int
+    about: int
+    data: memoryview
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,7 @@ class ElfFile:
         self.machine: int = header[1]
         self._sections_at: int = header[5]
         self._num_sections: int = header[11]
+        self._names_section: int = header[12]
         if self._sections_at + header[10] * header[11] > len(self.data):
             raise self._damaged("it ends before its own tables do")
         self.segments = tuple(self._read_segments(header[4], header[8], header[9]))
@@ -244,11 +255,34 @@ class ElfFile:
         return list(self._read_symbols(at, count, *self._strings))
 
     @cached_property
-    def symbol_tables(self) -> list[SymbolTable]:
-        """The symbol tables of an object file."""
+    def _headers(self) -> dict[int, tuple[int, ...]]:
+        """The headers of an object's sections, in order, by where they lie."""
         form, step = ("<IIQQQQIIQQ", 64) if self.is_64 else ("<IIIIIIIIII", 40)
         ats = [self._sections_at + index * step for index in range(self._num_sections)]
-        headers = [self._unpack(form, at) for at in ats]
+        return {at: self._unpack(form, at) for at in ats}
+
+    @cached_property
+    def sections(self) -> list[ElfSection]:
+        """The sections of an object file, in order; those without bytes in the file are empty."""
+        headers = list(self._headers.values())
+        if not headers:
+            return []
+        if self._names_section >= len(headers):
+            raise self._damaged("its sections have no names")
+        names = headers[self._names_section]
+        found = []
+        for name, kind, _, _, at, size, _, about, *_ in headers:
+            size = 0 if kind == _SHT_NOBITS else size
+            if at + size > len(self.data):
+                raise self._damaged("it ends before its own tables do")
+            text = self._string(names[4], names[5], name) if names[5] else ""
+            found.append(ElfSection(text, kind, about, self.data[at : at + size]))
+        return found
+
+    @cached_property
+    def symbol_tables(self) -> list[SymbolTable]:
+        """The symbol tables of an object file."""
+        ats, headers = list(self._headers), list(self._headers.values())
         found: list[SymbolTable] = []
         taken = 0  # bytes of tables; of the symbols that are counted, too
         for header in headers:

@@ -29,6 +29,7 @@ from slipway.toolchain.runtime_library import (
     cache_dir,
     host_name,
     host_runtimes,
+    lasts,
     prebuilt_file,
     source_hash,
 )
@@ -217,7 +218,7 @@ def made_once(out: Path, build: Callable[[Path], object], what: str | None = Non
     if out.is_file():
         return out
     if what is not None:
-        waiting.tell(f"Compiling {what}, once for all later runs ...")
+        waiting.tell(f"Compiling {what}, {_for_whom(out)} ...")
     with ExitStack() as stack:
         with suppress(OSError):  # a full disk, which building meets too, or one without locks
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -226,6 +227,12 @@ def made_once(out: Path, build: Callable[[Path], object], what: str | None = Non
         if not out.is_file():
             atomically(out, build)
     return out
+
+
+def _for_whom(out: Path) -> str:
+    if lasts(out):
+        return "once for all later runs"
+    return "for this run alone (no cache folder can be written; SLIPWAY_CACHE names another)"
 
 
 def atomically(out: Path, build: Callable[[Path], object]) -> None:

@@ -57,6 +57,12 @@ def cache_dir() -> Path:
     return folder if os.access(folder, os.W_OK) else _temporary_cache()
 
 
+def lasts(cached: Path) -> bool:
+    """Return whether a file of the cache folder is there for later processes, too."""
+    has_temporary = _temporary_cache.cache_info().currsize > 0
+    return not (has_temporary and cached.is_relative_to(_temporary_cache()))
+
+
 @lru_cache(maxsize=1)
 def _temporary_cache() -> Path:
     from slipway.toolchain.tempdir import lasting

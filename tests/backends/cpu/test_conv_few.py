@@ -1,11 +1,14 @@
 """Convolutions of plain images, positions as lanes, against the reference; which stay plain."""
 
+import re
+
 import pytest
 from kernel_check import TARGETS, run, var
 
 from slipway import relay
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.strategy import Problem, strategies
+from slipway.ir.function import IRModule
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -107,3 +110,16 @@ def test_a_tile_fits_the_registers_and_the_row(target, shape, filters, tile):
     )
     knobs = positions.knobs_for(problem)
     assert (knobs.filters, knobs.vectors) == tile
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "znver4"])
+def test_sums_of_a_tile_stay_in_registers(cpu):
+    """A sum stored and read in each step costs up to half the time, by where the stack lies."""
+    data, weight = var("x", 1, 66, 27, 27), var("w", 66, 11, 3, 3)
+    conv = relay.nn.conv2d(data, weight, padding=1, groups=6)
+    module = IRModule.from_expr(relay.Function([data, weight], conv))
+    library = relay.build(module, target=f"llvm -mcpu={cpu}").get_lib()
+    blocks = re.split(r"^\.?\w+:", library.get_source("asm"), flags=re.M)
+    loops = [b for b in blocks if b.count("vfmadd") >= 10]
+    assert loops
+    assert not [b for b in loops if re.search(r"vmovups\s+%[yz]mm\d+, \d*\(%rsp\)", b)]

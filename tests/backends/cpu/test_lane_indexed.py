@@ -178,6 +178,12 @@ def test_blocks_that_units_do_not_fill_are_of_the_vectors_that_take_least_time()
     assert cut_units(zen4, 16, rows=20, units=150) == 16
     assert cut_units(v4, 16, rows=3, units=24) == 16  # two whole ones begin at once
     assert cut_units(None, 16, rows=300, units=24) == 16
+    # 61 vectors are 61 tiles, whose three sums wait for each other; of 63, three are a tile.
+    assert cut_units(zen4, 16, rows=3, units=973) == 32
+    assert cut_units(zen4, 16, rows=3, units=1001) == 16
+    assert cut_units(Target("llvm -mcpu=haswell"), 8, rows=3, units=973) == 24
+    wasm = Target("llvm -mtriple=wasm32-unknown-unknown -mattr=+simd128")
+    assert cut_units(wasm, 4, rows=3, units=1001) == 8  # 251 vectors
 
 
 def test_which_processors_multiply_lane_indexed():

@@ -42,7 +42,7 @@ TRANSPOSED = {
 
 
 def filled_groups(dtype, groups, filters, held):
-    """Channels last of groups that were padded, put first without what filled them."""
+    """Channels last of groups that were padded, put first without their padding."""
     whole = relay.reshape(var("x", 1, 9, 11, groups * held, dtype=dtype), (1, 9, 11, groups, held))
     wanted = relay.strided_slice(whole, [0], [filters], axes=[4])
     return relay.transpose(relay.reshape(wanted, (1, 9, 11, groups * filters)), (0, 3, 1, 2))

@@ -9,7 +9,7 @@ from slipway.cli.app import app
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.language import chat
 from slipway.cli.language.options import load
-from slipway.llm.model import DESCRIPTION
+from slipway.llm.saved import DESCRIPTION
 
 CONTEXT = 100
 
@@ -52,9 +52,25 @@ def test_a_question_too_long_for_the_caches_ends_nothing(monkeypatch):
     monkeypatch.setattr(chat, "load", lambda *given: talker)
     lines = "\n".join(["a" * 30, "b" * (CONTEXT + 1), "c" * 30])
     made = CliRunner().invoke(app, ["chat", "model.gguf", "--system", "sys"], input=lines)
-    assert made.exit_code == 0, made.output
+    assert made.exit_code == 1, made.output  # a pipe, whose other end sees no more than this
     assert [request[1::2] for request in talker.requests] == [["a" * 30], ["a" * 30, "c" * 30]]
     assert "tokens, and the caches hold 100: ask something shorter" in " ".join(made.stderr.split())
+
+
+def test_who_types_a_question_that_is_too_long_has_seen_that_it_was(monkeypatch):
+    lines = iter(["b" * (CONTEXT + 1), "c" * 30])
+
+    def line(shown):
+        for text in lines:
+            return text
+        raise EOFError
+
+    monkeypatch.setattr(chat, "load", lambda *given: Talker())
+    monkeypatch.setattr("builtins.input", line)
+    monkeypatch.setattr(chat, "_is_typed", lambda: True)
+    made = CliRunner().invoke(app, ["chat", "model.gguf"])
+    assert made.exit_code == 0, made.output
+    assert made.stdout.count("reply") == 1
 
 
 def test_a_line_that_is_no_utf8_is_read_with_replacement_characters(monkeypatch):

@@ -8,7 +8,8 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 TYPE = {
     "float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64,
-    "bool": TensorProto.BOOL, "uint8": TensorProto.UINT8,
+    "bool": TensorProto.BOOL, "uint8": TensorProto.UINT8, "float16": TensorProto.FLOAT16,
+    "float64": TensorProto.DOUBLE,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import slipway
 from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends.onnx.importer import from_onnx
@@ -303,6 +304,75 @@ def test_an_iteration_that_changes_more_than_the_last_is_refused():
     body.node[10].input[0] = "states"
     with pytest.raises(ModelError, match=r"adds to a scan output is .*, of another size in each"):
         from_onnx(proto, shape={"x": (relay.Dim("n", 1, 20), 4)})
+
+
+ROWS_OF_A_TABLE = """<ir_version: 8, opset_import: ["" : 17]>
+turns (int64 n, bool going, float[2] y{table}) => (float[2] last, float[{rows},{count},2] rows) {{
+  last, rows = Loop (n, going, y) <body = turn (int64 i, bool a, float[2] s)
+      => (bool b, float[2] t, float[{count},2] row) {{
+    b = Identity (a)
+    {values}
+    one = Constant <value = int64[1] {{1}}> ()
+    count = Constant <value = int64[1] {{{count}}}> ()
+    i1 = Reshape (i, one)
+    begin = {begin}
+    end = Add (begin, count)
+    axes = Constant <value = int64[1] {{0}}> ()
+    row = Slice (table, begin, end, axes)
+    sums = ReduceSum <keepdims = 0> (row, axes)
+    t = Add (s, sums)
+  }}>
+}}"""
+TABLE = "table = Constant <value = float[6,2] {1,2,3,4,5,6,7,8,9,10,11,12}> ()"
+
+
+@pytest.mark.parametrize("rows", ["k", 4])
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_iteration_reads_its_rows_of_a_table(is_constant, count, rows):
+    """Where they begin is the number of the iteration: the table is from outside, the rows are not.
+
+    With as many rows stated, these bound the loop, without `dims`.
+    """
+    given = {"table": "", "values": TABLE} if is_constant else {"table": ", float[6,2] table",
+                                                                "values": ""}  # fmt: skip
+    text = ROWS_OF_A_TABLE.format(count=count, rows=rows, begin="Identity (i1)", **given)
+    dims = {"dims": {"n": (1, 4)}} if rows == "k" else {}
+    run = slipway.compile(onnx.parser.parse_model(text), quiet=True, **dims)
+    table = np.arange(1, 13, dtype=np.float32).reshape(6, 2)
+    start = np.float32([0.5, -1])
+    inputs = {"going": np.array(True), "y": start, **({} if is_constant else {"table": table})}
+    for n in (4,) if rows == 4 else (1, 2, 4):
+        last, found = run(n=np.int64(n), **inputs).values()
+        wanted = np.stack([table[i : i + count] for i in range(n)])
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(last, start + wanted.sum((0, 1)))
+
+
+LAST_ROW = """<ir_version: 8, opset_import: ["" : 17]>
+turns (int64 n, bool going, float[2] y) => (float[2] last) {
+  end, rows = Loop (n, going, y) <body = turn (int64 i, bool a, float[2] s)
+      => (bool b, float[2] t, float[2] row) {
+    sum = ReduceSum <keepdims = 0> (s)
+    ten = Constant <value = float {10.0}> ()
+    b = Less (sum, ten)
+    t = Add (s, s)
+    row = Identity (t)
+  }>
+  first = Constant <value = int64[1] {-1}> ()
+  beyond = Constant <value = int64[1] {9223372036854775807}> ()
+  axes = Constant <value = int64[1] {0}> ()
+  part = Slice (rows, first, beyond, axes)
+  last = Squeeze (part, axes)
+}"""
+
+
+def test_the_last_row_of_a_loop_that_ends_by_itself():
+    """Of so many rows as there are, one or none is cut off: a Squeeze says that there is one."""
+    run = slipway.compile(onnx.parser.parse_model(LAST_ROW), quiet=True, dims={"n": (1, 9)})
+    for n, rows in ((1, 1), (3, 3), (9, 4)):
+        found = run(n=np.int64(n), going=np.array(True), y=np.float32([1, 0.75]))
+        np.testing.assert_array_equal(found, np.float32([1, 0.75]) * 2**rows)
 
 
 def inside(nodes, weights):

@@ -105,6 +105,17 @@ def test_device_that_goes_while_assigned_gives_the_request_back(farm):
     assert devices(got) == [again]
 
 
+@pytest.mark.parametrize("was_used", [False, True])
+def test_why_a_device_is_offline_stands_beside_it(farm, was_used):
+    """Of one that nobody used, the list of errors alone told it."""
+    device = add(farm)
+    if was_used:
+        hand_out(farm)
+    farm.remove(device, "it closed its connection")
+    (shown,) = snapshot(farm)["devices"]
+    assert (shown["state"], shown["last_error"]) == ("offline", "it closed its connection")
+
+
 def test_device_that_comes_back_is_the_same_one(farm):
     device = add(farm)
     hand_out(farm)

@@ -42,13 +42,13 @@ import numpy as np
 import pytest
 from tests.rpc.faults import work
 from tests.rpc.faults.relay import Relay
+from tests.rpc.faults.waiting import is_alive, wait_for
 
 from slipway import rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import client as rpc_client
 
 BULK, MOMENTS, Work = work.BULK, work.MOMENTS, work.Work
-is_alive, wait_for = work.is_alive, work.wait_for
 
 
 class Lab:

@@ -9,6 +9,7 @@ import socket
 import pytest
 from tests.rpc.faults import work
 from tests.rpc.faults.relay import Relay
+from tests.rpc.faults.waiting import is_alive, wait_for
 
 from slipway import rpc
 from slipway.errors import RPCError, RPCTimeoutError
@@ -40,7 +41,7 @@ class Network:
         self.proxies.append(self.proxy)
 
     def wait_until_free(self):
-        work.wait_for(lambda: is_free(self.port), 90)
+        wait_for(lambda: is_free(self.port), 90)
 
     def connect(self, relay_after, session_timeout=0):
         relay = Relay(self.port, relay_after)
@@ -84,7 +85,7 @@ def test_proxy_that_dies_or_hangs(network, moment, number, monkeypatch):
     else:
         network.proxy._process.wait()
         network.start_proxy()
-    work.wait_for(lambda: not work.is_alive(busy.pid))
+    wait_for(lambda: not is_alive(busy.pid))
     network.wait_until_free()
     with rpc.connect("127.0.0.1", network.port, key="far", timeout=60) as after:
         assert after.ping(b"next") == b"next"

@@ -2,27 +2,13 @@
 
 import contextlib
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
+from tests.rpc.faults.waiting import wait_for
 
 BULK = 24 << 20
 MOMENTS = ("upload", "call", "copy")
-
-
-def wait_for(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def is_alive(pid):
-    """Return whether a process is there, and not only its entry in the table."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 class Work:

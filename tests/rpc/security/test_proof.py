@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.rpc.faults.waiting import wait_for
 from tests.rpc.raw import Raw, hello, own_address
 
 from slipway import rpc
@@ -83,13 +84,6 @@ def impostor(request):
 def only_greeted(impostor):
     """Whether it got nothing that is worth anything."""
     return set(impostor.codes) <= {Code.HELLO, Code.AUTHENTICATE} and impostor.codes
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_client_refuses_a_server_without_proof(impostor):

@@ -9,18 +9,12 @@ import time
 import numpy as np
 import pytest
 import trustme
+from tests.rpc.faults.waiting import wait_for
 
 from slipway import nd, rpc
 from slipway.errors import FileError, RPCConnectionError, RPCError
 from slipway.exec import rpc_proxy
 from slipway.toolchain import native
-
-
-def wait_for(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

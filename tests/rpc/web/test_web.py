@@ -10,6 +10,7 @@ import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.rpc.faults.waiting import wait_for
 
 from slipway.rpc.farm.commands import Command
 from slipway.rpc.farm.state import Farm
@@ -91,10 +92,7 @@ class Site:
     def hand_out(self, holder="slipway 0.1 ana@here 7 at 10.0.0.9", key="board"):
         got = []
         self.run(self.farm.request, key, 1, holder, got.append)
-        deadline = time.monotonic() + 60
-        while not got:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_for(lambda: got)
         return got[0].device
 
     def ask(self, method, path, body=None, **headers):

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import pytest
 from selenium.webdriver.common.by import By
+from tests.rpc.faults.waiting import wait_for
 
 import slipway as tvm
 from slipway import nd, relay, rpc, te
@@ -27,14 +28,6 @@ from slipway.toolchain.web_runtime import web_device
 
 TARGET = "llvm -mtriple=wasm32"
 KEY = "web"
-
-
-def wait_for(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 class Site:

@@ -6,6 +6,7 @@ the target's instructions.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -104,23 +105,31 @@ def cut_units(target: Target | None, lanes: int, rows: int, units: int) -> int:
     """Return the block of units for a product of `rows`, of which the last is not full.
 
     That which takes the fewest vectors.  Where two half vectors begin in the time of a whole one,
-    an odd number of halves, if that is clearly less.  With lane-indexed FMA, whose vectors are
-    short, as many of them as are predicted to take least time: a tile of one takes a register for
-    each of its rows.
+    an odd number of halves, if that is clearly less.  Several vectors if tiles of them are clearly
+    faster: one that is not full is in no tile with others unless all tiles have as many, and of 61
+    vectors each is a tile.  With lane-indexed FMA, whose vectors are short, as many of them as are
+    predicted to take least time: a tile of one takes a register for each of its rows.
     """
     whole = best_block(units, lanes)
     if target is None or not _is_llvm(target) or rows == 1:
         return whole
-    if not target.has_lane_fma:
-        half = best_block(units, lanes, target.core)
-        filled, padded = (-(-units // block) * block for block in (half, whole))
-        return half if filled <= target.core.costs.half_vectors * padded else whole
 
-    def cycles(width: int) -> float:
-        kernel, blocks = fma(target, width), -(-units // (width * lanes))
+    def cycles(width: int, from_l1: bool = False) -> float:
+        kernel = replace(fma(target, width), from_l1=from_l1)
+        blocks = -(-units // (width * lanes))
         tile = choose_tile(kernel, rows, blocks, legal=dividing(blocks))
         return kernel.all_cycles(tile, rows, blocks)
 
+    if not target.has_lane_fma:
+        costs, half = target.core.costs, best_block(units, lanes, target.core)
+        filled, padded = (-(-units // block) * block for block in (half, whole))
+        if filled <= costs.half_vectors * padded:
+            return half
+        # All read the same weights: what tells is how long the sums wait for each other.
+        waits = {width: cycles(width, from_l1=True) for width in (1, 2, 3, 4)}
+        wider = min(waits, key=waits.__getitem__)
+        is_faster = whole == lanes and waits[wider] < costs.several_vectors * waits[1]
+        return wider * lanes if is_faster else whole
     return lanes * min((1, 2, 3, 4), key=cycles)
 
 

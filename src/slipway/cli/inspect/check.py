@@ -237,7 +237,7 @@ def print_report(report: dict[str, Any], only: str | None, summary: bool) -> Non
         console.table(("operator", "nodes", "status", "becomes, or why not"), rows, text_columns=4)
     elif nodes:
         rows = [
-            (console.plain(n["name"]), console.plain(n["kind"]), coloured(n["status"]),
+            (console.layer(n["name"]), console.plain(n["kind"]), coloured(n["status"]),
              console.plain(n["detail"]), n["schedule"])
             for n in nodes
         ]  # fmt: skip

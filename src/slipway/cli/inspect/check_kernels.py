@@ -26,7 +26,7 @@ def print_explained(kernels: Sequence[Mapping[str, Any]]) -> None:
     """Print one row for each kernel, in the order in which they run."""
     rows = [
         (
-            console.plain(k["layers"][0] if k["layers"] else ""),
+            console.layer(k["layers"][0] if k["layers"] else ""),
             k["operator"],
             k["strategy"],
             console.plain(k["knobs"]) or "-",

@@ -181,7 +181,7 @@ def print_comparison(found: Comparison) -> None:
     print_layers(found)
     if found.changes:
         shown = [
-            (console.plain(c.name), c.kind, console.plain(c.a), console.plain(c.b))
+            (console.layer(c.name), c.kind, console.plain(c.a), console.plain(c.b))
             for c in found.changes[:SHOWN]
         ]
         console.table(("kernel", "", "A", "B"), shown, title="Kernels that differ", text_columns=4)
@@ -210,7 +210,7 @@ def print_layers(found: Comparison) -> None:
     times = layer_times(found)[:SHOWN]
     if times:
         rows = [
-            (console.plain(name), time_text(one), time_text(other), changed(one, other))
+            (console.layer(name), time_text(one), time_text(other), changed(one, other))
             for name, one, other in times
         ]
         console.table(("layer", "A", "B", "B beside A"), rows, title="Layers that changed most")

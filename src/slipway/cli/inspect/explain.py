@@ -99,7 +99,7 @@ def explain(
     for each in found:
         name = each.task.layers[0] if each.task.layers else each.task.name
         calls = f", {each.task.weight} times in the model" if each.task.weight > 1 else ""
-        console.out.print(f"[bold]{console.plain(name)}[/]: {console.plain(each.task)}{calls}")
+        console.out.print(f"[bold]{console.layer(name)}[/]: {console.plain(each.task)}{calls}")
         console.out.print(console.plain(each.paragraph) + "\n")
     if not found:
         console.out.print("No kernel of this model can be computed in more than one way.")

@@ -16,7 +16,7 @@ def profile_rows(report: ModelProfile, limit: int | None = None) -> list[tuple[s
     order = sorted(report.operators, key=lambda o: -o.seconds)
     shown = order if limit is None else order[:limit]
     rows = [
-        (console.plain(o.name), time_text(o.seconds), f"{o.seconds / whole:.1%}") for o in shown
+        (console.layer(o.name), time_text(o.seconds), f"{o.seconds / whole:.1%}") for o in shown
     ]
     rest = order[len(shown) :]
     if rest:
@@ -32,7 +32,7 @@ def print_profile(report: ModelProfile, top: int | None, title: str) -> None:
     rows = []
     for o in order[:top]:
         cells = [
-            console.plain(o.name), console.plain(operators_text(o.kernel)), time_text(o.seconds),
+            console.layer(o.name), console.plain(operators_text(o.kernel)), time_text(o.seconds),
             f"{o.seconds / whole:.1%}", _giga(o.flops_per_second), _giga(o.bytes_per_second),
         ]  # fmt: skip
         if report.limits is not None:

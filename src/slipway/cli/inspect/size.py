@@ -13,6 +13,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.options import AsJson
+from slipway.deploy.model_file import MODEL_SUFFIXES
 from slipway.errors import ArtifactError, ExecutionError
 
 ARTIFACTS = (".tar", ".so")
@@ -62,6 +63,12 @@ def pieces(folder: Path) -> Any:
     from slipway.micro.model_library import only_model
 
     if not folder.is_dir():
+        if folder.suffix.lower() in MODEL_SUFFIXES and folder.exists():
+            raise ExecutionError(
+                f"{folder} is a model file: `slipway check` tells what it needs, and size what was "
+                f"made of it: slipway compile {folder} -o {folder.stem}.tar && slipway size "
+                f"{folder.stem}.tar"
+            )
         reason = "it is a file" if folder.exists() else "there is no such folder"
         raise ExecutionError(f"{folder} is no project, {reason}: `slipway micro create` makes one")
     description = folder / "model" / "metadata.json"

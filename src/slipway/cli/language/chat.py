@@ -12,6 +12,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
+from slipway.cli.exit_codes import FAILED
 from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
 
@@ -51,6 +52,9 @@ def chat(
 ) -> None:
     """Talk to MODEL, which is compiled first; what it says comes as it is made.
 
+    Questions are lines of the terminal or of a pipe. With a pipe, the exit code is 1 where one was
+    too long to be answered.
+
     For example:
 
         slipway chat model.gguf
@@ -67,6 +71,7 @@ def chat(
         connection.use_threads(threads)
     talker = load(model, context, quantise, target, connection, save, caches)
     messages = [{"role": "system", "content": system}] if system else []
+    unanswered = 0
     for text in _questions(prompt):
         question = {"role": "user", "content": text}
         alone = [*messages[: bool(system)], question]
@@ -76,6 +81,7 @@ def chat(
                 f"That is {len(tokens)} tokens, and the caches hold {talker.description.context}: "
                 "ask something shorter, or compile with a larger --context."
             )
+            unanswered += 1
             continue
         if not raw:
             messages.append(question)
@@ -85,6 +91,8 @@ def chat(
         else:
             pieces = talker.chat(messages, most=max_tokens, sampling=sampling)
         messages.append({"role": "assistant", "content": _printed(talker, pieces)})
+    if unanswered and not _is_typed():  # who types has seen it; a script looks at the code
+        raise typer.Exit(FAILED)
 
 
 def _printed(talker: LanguageModel, pieces: Iterator[str]) -> str:
@@ -132,11 +140,15 @@ def _questions(prompt: str | None) -> Iterator[str]:
         return
     while True:
         try:
-            text = input("> " if sys.stdin.isatty() else "")
+            text = input("> " if _is_typed() else "")
         except EOFError:
             return
         if text.strip():
             yield _as_utf8(text)
+
+
+def _is_typed() -> bool:
+    return sys.stdin.isatty()
 
 
 def _as_utf8(text: str) -> str:

@@ -37,6 +37,13 @@ Caches = Annotated[
         "in blocks, where the target converts it by an instruction]"
     ),
 ]
+Embeddings = Annotated[
+    str,
+    typer.Option(
+        help="Make vectors of texts, by the mean of a text's tokens, the last of them, or the "
+        "first: mean, last or cls; none: write text. [default: as the model's files say]"
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -54,17 +61,18 @@ def load(
     connection: Connection,
     save: Path | None = None,
     caches: str = "",
+    embeddings: str = "",
 ) -> LanguageModel:
     """Return the model, compiled where it is not, and loaded where it is to run."""
     from slipway import llm
-    from slipway.llm.model import DESCRIPTION, LIBRARY, described
+    from slipway.llm.saved import DESCRIPTION, LIBRARY, described
     from slipway.toolchain.tempdir import made_whole, tempdir
 
     if target is None and connection.remote is not None and not (model / DESCRIPTION).exists():
         raise OptionError("--target: say what to compile for, as the device is another machine.")
     if (model / DESCRIPTION).exists():
         given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save,
-                 "--caches": caches}  # fmt: skip
+                 "--caches": caches, "--embeddings": embeddings}  # fmt: skip
         for option, value in given.items():
             if value not in (None, ""):
                 raise OptionError(f"{option}: {model} is compiled already: give the model itself.")
@@ -76,8 +84,9 @@ def load(
         source = llm.Source.read(model)
     with console.step(f"Compiling {source.name} for {target or NATIVE}"):
         library, description = llm.compile_model(
-            source, target or NATIVE, context, quantise=quantise, caches=caches
-        )
+            source, target or NATIVE, context, quantise=quantise, caches=caches,
+            pooling={"": None, "none": ""}.get(embeddings, embeddings),
+        )  # fmt: skip
     with tempdir() as folder:
         kept = folder.path / "model" if save is None else save
         with made_whole(kept):

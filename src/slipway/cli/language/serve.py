@@ -9,7 +9,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
+from slipway.cli.language.options import Caches, Context, Embeddings, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
 from slipway.errors import MissingPackageError, RPCConnectionError, reason_of
 from slipway.version import install_line
@@ -26,6 +26,7 @@ def serve(
     context: Context = None,
     quantise: Quantise = "",
     caches: Caches = "",
+    embeddings: Embeddings = "",
     target: Target = None,
     threads: Threads = None,
     rpc_host: RpcHost = None,
@@ -48,13 +49,13 @@ def serve(
         raise MissingPackageError(
             f"serving needs starlette and uvicorn: {install_line('web')}"
         ) from None
-    from slipway.llm.server import application
+    from slipway.llm.serving.server import application
 
     with _bound(host, port) as listening:  # before minutes of compilation
         connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
         if threads is not None:
             connection.use_threads(threads)
-        loaded = load(model, context, quantise, target, connection, caches=caches)
+        loaded = load(model, context, quantise, target, connection, None, caches, embeddings)
         served = application(loaded, allow_origin or ())
         listening.listen()  # who comes earlier is refused, and need not wait
         console.err.print(

@@ -9,7 +9,7 @@ value is made, and ends, by `bitcast`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,8 +192,3 @@ def memory_dtype(dtype: str) -> str:
     """Return the dtype of one lane of `dtype` in memory."""
     kept = register_dtype(dtype)
     return "uint8" if kept == "bool" else kept
-
-
-def all_refs(values: Sequence[Value]) -> list[Any]:
-    """Return what the sink calls some values."""
-    return [value.ref for value in values]

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import slipway.version
 from slipway.errors import SlipwayError
 from slipway.micro.project_api import server
+from slipway.rpc.child import child_environment
 
 SERVER_LAUNCH_SCRIPT_FILENAME = "launch_microtvm_api_server.sh"
 SERVER_PYTHON_FILENAME = "microtvm_api_server.py"
@@ -187,14 +188,12 @@ def instantiate_from_dir(project_dir: str | Path, debug: bool = False) -> Projec
     server_reads, client_writes = os.pipe()
     client_reads, server_writes = os.pipe()
     command += ["--read-fd", str(server_reads), "--write-fd", str(server_writes)]
-    package_parent = str(Path(slipway.version.__file__).parents[1])
-    paths = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [*command, *(["--debug"] if debug else [])],
         pass_fds=(server_reads, server_writes),
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env=child_environment(),
     )
     os.close(server_reads)
     os.close(server_writes)

@@ -153,6 +153,19 @@ def spoken_of(expr: Expr) -> list[E.Var]:
     return list(dict.fromkeys(v for d in dims for v in d.variables))
 
 
+def sizes_of_attributes(expr: Expr) -> list[SymbolDim]:
+    """Return the sizes that the attributes of a call speak of: where a slice begins, say."""
+    if not isinstance(expr, Call) or not isinstance(expr.attrs, Attrs):
+        return []
+    return _sizes_in(tuple(getattr(expr.attrs, name) for name in expr.attrs.FIELDS))
+
+
+def _sizes_in(value: Any) -> list[SymbolDim]:
+    if isinstance(value, tuple):
+        return [size for part in value for size in _sizes_in(part)]
+    return [value] if isinstance(value, SymbolDim) else []
+
+
 def ranges_in(function: Function) -> tuple[str, ...]:
     """Return the sizes that a kernel speaks of, regions inside included, with their ranges."""
     found = dict.fromkeys(v for e in post_order(function) for v in spoken_of(e))

@@ -130,6 +130,7 @@ class Journal:
         if had_session:
             self.session_ended(device, "lost", reason)
         else:
+            device.last_error = reason
             self._trouble("offline", device.name, device.session, reason)
 
     def granted(self, request: Request, device: FarmDevice) -> None:

@@ -34,7 +34,6 @@ from slipway.runtime.params import read_params
 
 Array = np.ndarray[Any, Any]
 _CPU = 1  # DLPack's number
-_TENSOR_INDEX = 7  # kTVMFFIDLTensorPtr of abi.h
 
 
 class _Any(ctypes.Structure):

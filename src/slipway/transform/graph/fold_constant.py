@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from slipway.dtypes import is_custom
+from slipway.relay.analysis.told_sizes import sizes_of_attributes
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call
 from slipway.relay.op_registry import is_call_of
@@ -62,6 +63,8 @@ def fold_one(expr: Expr, take: Callable[[int], Any] | None = None) -> Expr | Non
     leaves = flatten(expr.type)
     if any(is_open(extent) for leaf in leaves for extent in leaf.shape):
         return None  # constants repeated or cut to a size that is known later
+    if sizes_of_attributes(expr):
+        return None  # or from a place
     taken = (leaf for argument in expr.args for leaf in flatten(argument.checked_type))
     if any(is_custom(leaf.dtype) for leaf in (*leaves, *taken)):
         return None  # only what was registered for the target computes with these

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from slipway.ir import expr as E
-from slipway.relay.analysis.told_sizes import spoken_of
+from slipway.relay.analysis.told_sizes import sizes_of_attributes, spoken_of
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
 from slipway.relay.op_registry import is_call_of
@@ -77,7 +77,7 @@ def _moving(order: Sequence[Expr], own: set[int], told: Sequence[E.Var]) -> set[
     moving, inside = set(own), set(told)
     while True:
         for expr in order:
-            is_of_inside = inside and inside.intersection(spoken_of(expr))
+            is_of_inside = inside and inside.intersection(_speaks_of(expr))
             if is_of_inside or any(id(c) in moving for c in children(expr)):
                 moving.add(id(expr))
         brought = {
@@ -89,6 +89,14 @@ def _moving(order: Sequence[Expr], own: set[int], told: Sequence[E.Var]) -> set[
         if inside >= brought:
             return moving
         inside |= brought
+
+
+def _speaks_of(expr: Expr) -> list[E.Var]:
+    """Return the sizes in the type of an expression, and those that decide where it reads."""
+    found = spoken_of(expr)
+    if bodies_of(expr) or is_call_of(expr, "sized"):
+        return found  # their own sizes are theirs
+    return [*found, *(v for size in sizes_of_attributes(expr) for v in size.variables)]
 
 
 def sink(call: Call) -> Call:

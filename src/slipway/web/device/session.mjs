@@ -169,6 +169,23 @@ export class Session {
         (toDevice ? all : here).set(toDevice ? here : all);
         return OK;
       }),
+      ...this.#fileHooks(guarded),
+      begins: (id, timeoutMs, name) => {
+        this.host.note({ begins: id, timeoutMs: timeoutMs >>> 0, name: this.own.readText(name) });
+      },
+      ends: () => this.host.note({ ends: true }),
+      enters: (timeoutMs) => this.host.note({ enters: true, timeoutMs: timeoutMs >>> 0 }),
+      delay: () => {
+        this.#delayMs = 1000; // a wrong token is answered late, so that guessing takes its time
+      },
+      random: (at, count) => {
+        const made = crypto.getRandomValues(new Uint8Array(Math.min(count, RANDOM_BYTES)));
+        this.own.bytes(at, made.length).set(made);
+      },
+    };
+  }
+  #fileHooks(guarded) {
+    return {
       file_create: guarded((name, size) => {
         this.#upload = { name: this.own.readText(name), content: new Uint8Array(size) };
         return OK;
@@ -209,18 +226,6 @@ export class Session {
         }
         this.own.bytes(at, lines.length).set(lines);
         return lines.length;
-      },
-      begins: (id, timeoutMs, name) => {
-        this.host.note({ begins: id, timeoutMs: timeoutMs >>> 0, name: this.own.readText(name) });
-      },
-      ends: () => this.host.note({ ends: true }),
-      enters: (timeoutMs) => this.host.note({ enters: true, timeoutMs: timeoutMs >>> 0 }),
-      delay: () => {
-        this.#delayMs = 1000; // a wrong token is answered late, so that guessing takes its time
-      },
-      random: (at, count) => {
-        const made = crypto.getRandomValues(new Uint8Array(Math.min(count, RANDOM_BYTES)));
-        this.own.bytes(at, made.length).set(made);
       },
     };
   }

@@ -73,3 +73,44 @@ def test_ones_have_the_probability_that_the_input_says():
     np.testing.assert_allclose(drawn.mean(1), shares[:, 0], atol=0.03)
     assert drawn[0].max() == 0
     assert drawn[3].min() == 1
+
+
+def dropped(given, outputs=("y", "mask"), dtype="float32", shape=(200, 100), **known):
+    """Run a Dropout with a seed; `given` are inputs of the model, `known` constants of it."""
+    kinds = {"ratio": dtype, "training": "bool"}
+    inputs = {"x": (dtype, shape), **{name: (kinds[name], ()) for name in given if name != "x"}}
+    nodes = [helper.make_node("Dropout", ["x", "ratio", "training"], list(outputs), seed=3)]
+    constants = {name: np.array(value, kinds[name]) for name, value in known.items()}
+    mod, _ = relay.frontend.from_onnx(model(nodes, inputs, list(outputs), constants))
+    module = GraphModule(relay.build(mod, target="llvm")["default"](cpu()))
+    module.run(**{name: np.asarray(value, inputs[name][0]) for name, value in given.items()})
+    return [module.get_output(i).numpy() for i in range(len(outputs))]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_dropout_in_training_leaves_out_a_part_and_scales_the_rest(dtype):
+    x = np.full((200, 100), np.inf)  # what is left out is zero, whatever it was
+    x[:, ::2] = np.arange(1, 101).reshape(1, 2, 50)[:, 0]
+    y, mask = dropped({"x": x, "ratio": 0.25}, dtype=dtype, training=True)
+    assert y.dtype == dtype
+    assert mask.dtype == bool
+    assert abs(mask.mean() - 0.75) < 5 * (0.25 * 0.75 / x.size) ** 0.5
+    wanted = np.where(mask, x.astype(dtype) * np.dtype(dtype).type(1 / np.float32(0.75)), 0)
+    rtol = 2 * np.finfo(dtype).eps  # a fused product of float16 is rounded once
+    np.testing.assert_allclose(y, wanted.astype(dtype), rtol=rtol)
+
+
+def test_whether_dropout_trains_may_be_an_input():
+    x = np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32)
+    for training, ratio in ((False, 0.5), (True, 0.0)):
+        y, mask = dropped({"x": x, "ratio": ratio, "training": training})
+        np.testing.assert_array_equal(y, x)
+        assert mask.all()
+    y, mask = dropped({"x": x, "ratio": 0.5, "training": True})
+    assert abs(mask.mean() - 0.5) < 0.02
+    np.testing.assert_array_equal(y, np.where(mask, 2 * x, 0))
+    y, mask = dropped({"x": x, "ratio": 1.0, "training": True})
+    assert not y.any()
+    assert not mask.any()
+    (alone,) = dropped({"x": x, "training": True}, outputs=("y",), ratio=0.5)
+    np.testing.assert_array_equal(alone == 0, ~dropped({"x": x}, ratio=0.5, training=True)[1])

@@ -26,7 +26,7 @@ from slipway.backends.cpu.schedules.inlined import (
     kernels_of,
     new_states,
 )
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -129,16 +129,11 @@ def _scalar(buffer: Buffer) -> E.PrimExpr:
     return E.BufferLoad(buffer, tuple(ops.const(0, "int32") for _ in buffer.shape))
 
 
-@register_strategy(
+register_strategy(
     "branch", name="branch.kernels", compute=branch, default=_default, space=_space,
     cost=_branch_cost,
-)  # fmt: skip
-@register_strategy(
+)(as_they_are(CopyKnobs))  # fmt: skip
+register_strategy(
     "while_loop", name="while_loop.kernels", compute=while_loop, default=_default, space=_space,
     cost=_loop_cost,
-)  # fmt: skip
-def schedule_control(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: CopyKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(CopyKnobs))  # fmt: skip

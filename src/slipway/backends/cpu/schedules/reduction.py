@@ -40,7 +40,7 @@ from slipway.backends.stages import (
     producers,
     shape_of,
 )
-from slipway.backends.strategy import Problem, register_pattern
+from slipway.backends.strategy import Knobs, Problem, ScheduleFunction, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import walk
@@ -66,6 +66,18 @@ def schedule_opaque(
     for tensor in {id(t.op): t for t in outs}.values():
         if is_injective(tensor.op):
             schedule_elementwise_stage(schedule, tensor, target, knobs)
+    return schedule
+
+
+def as_they_are(kind: type[Knobs]) -> ScheduleFunction:
+    """Return the schedule of a kernel whose statements its compute has scheduled, by such knobs."""
+
+    def schedule(
+        problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: Knobs
+    ) -> te.Schedule:
+        return schedule_opaque(problem.target, outs)
+
+    schedule.__annotations__["knobs"] = kind  # which a strategy is asked for
     return schedule
 
 

@@ -29,7 +29,7 @@ from slipway.backends.cpu.schedules.inlined import (
     shape_of,
     view,
 )
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -85,14 +85,9 @@ def loop(problem: Problem, inputs: Sequence[te.Tensor], knobs: ScanKnobs) -> lis
     return list(made) if isinstance(made, list) else [made]
 
 
-@register_strategy(
+register_strategy(
     "scan", name="scan.kernels", compute=loop, default=_default, space=_space, cost=_cost,
-)  # fmt: skip
-def schedule_scan(
-    problem: Problem, outs: Sequence[te.Tensor], scan: te.Tensor, knobs: ScanKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(ScanKnobs))  # fmt: skip
 
 
 class _Loop:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import COPY_SPACE, RowKnobs, copy_knobs, streamed_cycles
 from slipway.backends.cpu.schedules.inlined import extents, shape_of, view
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -66,15 +66,10 @@ def scatter(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> l
     return [te.extern(extents(out.shape), inputs, statements, problem.op, out.dtype)]
 
 
-@register_strategy(
+register_strategy(
     "scatter_elements", "scatter_nd", name="scatter.stores", applies=_applies, compute=scatter,
     default=copy_knobs, space=lambda problem: COPY_SPACE, cost=_cost,
-)  # fmt: skip
-def schedule_scatter(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(RowKnobs))  # fmt: skip
 
 
 class _Scatter:

@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.inlined import shape_of, view
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.schedules.sort_ways import (
     LANES,
     computed_by,
@@ -118,12 +117,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], knobs: RowsKn
     return ib.get()
 
 
-@register_strategy(
+register_strategy(
     "topk", name=LANES, compute=computed_by(_loops), applies=_applies,
     default=_default, space=_space, cost=cost_by(LANES),
-)  # fmt: skip
-def schedule_top_k(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowsKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(RowsKnobs))  # fmt: skip

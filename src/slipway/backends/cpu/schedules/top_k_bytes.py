@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from slipway import dtypes, te
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway import dtypes
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.schedules.sort_ways import (
     BYTES,
     RowLoops,
@@ -137,12 +137,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: BytesKnobs
     return _Bytes(attrs, data, outs, knobs).statements()
 
 
-@register_strategy(
+register_strategy(
     "topk", name=BYTES, compute=computed_by(_loops), applies=partial(is_best, BYTES),
     default=_default, space=_space, cost=cost_by(BYTES),
-)  # fmt: skip
-def schedule_bytes(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: BytesKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(BytesKnobs))  # fmt: skip

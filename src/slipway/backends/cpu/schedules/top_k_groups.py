@@ -10,42 +10,27 @@ As many groups have an element up to the limit as are wanted, so the first few a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from slipway import te
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.schedules.sort_ways import (
     GROUPS,
     computed_by,
     cost_by,
     group_steps,
     is_best,
-    key_lanes,
 )
-from slipway.backends.cpu.schedules.top_k_limit import SUMS, LimitLoops
-from slipway.backends.cpu.schedules.top_k_ranks import RanksKnobs
-from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.backends.cpu.schedules.top_k_limit import SUMS, LimitLoops, wanted_ranks
+from slipway.backends.cpu.schedules.top_k_ranks import RanksKnobs, ranks_space
+from slipway.backends.strategy import register_strategy
 from slipway.ir import ops
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
-from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
     from slipway.ir.builder import BufferVar
     from slipway.relay.ops.tensor.sort import TopKAttrs
-
-
-def _default(problem: Problem) -> RanksKnobs:
-    (data,) = problem.in_types
-    assert isinstance(data, TensorType)
-    lanes = key_lanes(problem.target, data.dtype)
-    return RanksKnobs(lanes, min(4, -(-problem.attrs.k // lanes)))
-
-
-def _space(problem: Problem) -> Space:
-    return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
 
 
 class _Groups(LimitLoops):
@@ -133,12 +118,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: RanksKnobs
     return _Groups(attrs, data, outs, knobs).statements()
 
 
-@register_strategy(
+register_strategy(
     "topk", name=GROUPS, compute=computed_by(_loops), applies=partial(is_best, GROUPS),
-    default=_default, space=_space, cost=cost_by(GROUPS),
-)  # fmt: skip
-def schedule_groups(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RanksKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
+    default=wanted_ranks, space=ranks_space, cost=cost_by(GROUPS),
+)(as_they_are(RanksKnobs))  # fmt: skip

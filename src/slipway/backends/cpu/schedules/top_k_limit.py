@@ -19,21 +19,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from slipway import te
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.schedules.sort_ways import (
     LIMIT,
     computed_by,
     cost_by,
     is_best,
-    key_lanes,
     limit_bits,
 )
-from slipway.backends.cpu.schedules.top_k_ranks import RankLoops, RanksKnobs
-from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.backends.cpu.schedules.top_k_ranks import RankLoops, RanksKnobs, ranks_of, ranks_space
+from slipway.backends.strategy import Problem, register_strategy
 from slipway.ir import ops
 from slipway.relay.ops.tensor.loops import WORTH_SHARING
-from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
@@ -45,15 +42,9 @@ if TYPE_CHECKING:
 SUMS = 4  # vectors of counts
 
 
-def _default(problem: Problem) -> RanksKnobs:
-    (data,) = problem.in_types
-    assert isinstance(data, TensorType)
-    lanes = key_lanes(problem.target, data.dtype)
-    return RanksKnobs(lanes, min(4, -(-problem.attrs.k // lanes)))
-
-
-def _space(problem: Problem) -> Space:
-    return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
+def wanted_ranks(problem: Problem) -> RanksKnobs:
+    """Return the default knobs: what is wanted of a row is put in order."""
+    return ranks_of(problem, problem.attrs.k)
 
 
 class LimitLoops(RankLoops):
@@ -201,12 +192,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: RanksKnobs
     return LimitLoops(attrs, data, outs, knobs).statements()
 
 
-@register_strategy(
+register_strategy(
     "topk", name=LIMIT, compute=computed_by(_loops), applies=partial(is_best, LIMIT),
-    default=_default, space=_space, cost=cost_by(LIMIT),
-)  # fmt: skip
-def schedule_limit(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RanksKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
+    default=wanted_ranks, space=ranks_space, cost=cost_by(LIMIT),
+)(as_they_are(RanksKnobs))  # fmt: skip

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from slipway import te
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.schedules.sort_ways import (
     RANKS,
     RowLoops,
@@ -48,16 +47,21 @@ class RanksKnobs(Knobs):
     vectors: int
 
 
-def _default(problem: Problem) -> RanksKnobs:
+def ranks_of(problem: Problem, count: int) -> RanksKnobs:
+    """Return the default knobs where `count` elements of a row are put in order."""
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     lanes = key_lanes(problem.target, data.dtype)
-    length = data.shape[problem.attrs.axis]
-    return RanksKnobs(lanes, min(4, -(-length // lanes)))
+    return RanksKnobs(lanes, min(4, -(-count // lanes)))
 
 
-def _space(problem: Problem) -> Space:
-    return {"lanes": [_default(problem).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
+def _default(problem: Problem) -> RanksKnobs:
+    return ranks_of(problem, problem.in_types[0].shape[problem.attrs.axis])
+
+
+def ranks_space(problem: Problem) -> Space:
+    """Return the legal knobs: vectors have the lanes of the keys' type."""
+    return {"lanes": [ranks_of(problem, 1).lanes], "vectors": [1, 2, 3, 4, 6, 8]}
 
 
 class RankLoops(RowLoops):
@@ -171,12 +175,7 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: list[Buffer], knobs: RanksKnobs
     return RankLoops(attrs, data, outs, knobs).statements()
 
 
-@register_strategy(
+register_strategy(
     "topk", name=RANKS, compute=computed_by(_loops), applies=partial(is_best, RANKS),
-    default=_default, space=_space, cost=cost_by(RANKS),
-)  # fmt: skip
-def schedule_ranks(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RanksKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
+    default=_default, space=ranks_space, cost=cost_by(RANKS),
+)(as_they_are(RanksKnobs))  # fmt: skip

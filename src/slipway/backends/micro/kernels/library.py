@@ -65,7 +65,7 @@ def helper_text(families: tuple[str, ...]) -> str:
 _FILES = {
     "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
-    "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
+    "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded", "dsp_folded_layers"),
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "grouped": ("grouped",),

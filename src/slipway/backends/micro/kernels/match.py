@@ -6,8 +6,8 @@ from functools import partial
 
 from slipway.backends.micro.kernels.addition import match_addition
 from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
-from slipway.backends.micro.kernels.dsp_folded import folded_kernel
-from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel
+from slipway.backends.micro.kernels.dsp_folded import folded_kernel, folded_line_kernel
+from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel, pairs_line_kernel
 from slipway.backends.micro.kernels.grouped import Family, grouped_kernel, parts_of
 from slipway.backends.micro.kernels.halfwords import halfwords_kernel
 from slipway.backends.micro.kernels.joining import match_joining
@@ -46,7 +46,7 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
     if has_vectors:
         families.insert(0, mve_kernel)
     elif has_pairs:
-        families[:0] = [folded_kernel, pairs_kernel]
+        families[:0] = [folded_line_kernel, folded_kernel, pairs_line_kernel, pairs_kernel]
     else:
         families.insert(0, scalar_kernel)
     make = partial(grouped_kernel, name, function, layer) if in_parts else None

@@ -4,9 +4,13 @@
 PUSHED_BYTES = {
     "slw_dot_2x3": 8,
     "slw_dot_2x3_wide": 8,
-    "slw_fold_pixels": 20,
+    "slw_fold_pixels": 32,
+    "slw_line_pixels": 32,
     "slw_fold_row": 8,
-    "slw_depthwise_pairs": 12,
+    "slw_line_row": 8,
+    "slw_pairs": 20,
+    "slw_pairs_line": 20,
+    "slw_depthwise_streamed": 8,
     "slw_channels_4x1": 4,
     "slw_channels_4x2": 4,
 }

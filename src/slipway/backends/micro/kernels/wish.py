@@ -58,7 +58,8 @@ def wanted_kernels(
     every = [*kernels, *others]
     met = _MET.get()
     if met is not None:
-        met.append(WrittenProblem(problem, (*(k.family for k in every), LOOPS)))
+        families = dict.fromkeys(k.family for k in every)
+        met.append(WrittenProblem(problem, (*families, LOOPS)))
     wish = forced_for(problem)
     if wish is None:
         return list(kernels)
@@ -66,9 +67,9 @@ def wanted_kernels(
         return []
     found = [k for k in every if k.family == wish.strategy]
     if not found:
-        families = [*(k.family for k in every), LOOPS]
+        known = [*dict.fromkeys(k.family for k in every), LOOPS]
         raise ScheduleError(
             f"no kernel of the family {wish.strategy!r} computes this {op} on {target}."
-            f"{did_you_mean(wish.strategy, families)} These do: {', '.join(families)}"
+            f"{did_you_mean(wish.strategy, known)} These do: {', '.join(known)}"
         )
     return [*found, *(k for k in kernels if k not in found)]

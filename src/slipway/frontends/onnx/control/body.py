@@ -114,10 +114,10 @@ def body_of(
     Raises UnsupportedNode for states that change their type in other ways.
     """
     try:
-        body = _with_types(node, control, types, is_trial=most is not None)
-    except UnsupportedNode:
-        if most is None:
-            raise
+        body = _with_types(node, control, types, is_trial=True)
+    except UnsupportedNode as error:
+        if most is None:  # the rows that the file states may say it yet
+            raise DependsOnInputs(str(error)) from None
         body = None  # it may need to know that sizes change
     if body is not None and not body.changed():
         return body

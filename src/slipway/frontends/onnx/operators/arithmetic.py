@@ -10,7 +10,6 @@ from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
 from slipway.relay.op_registry import const
-from slipway.relay.open_dims import has_open
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -165,18 +164,9 @@ def _power_of_two_above(x: Expr) -> Any:
     return relay.reinterpret(relay.cast(code, "uint8"), "float8_e8m0fnu")
 
 
-@converter("Identity", "Dropout")
+@converter("Identity")
 def identity(node: NodeView) -> Any:
-    """The input itself; the mask of Dropout is all true."""
-    if node.kind == "Dropout" and node.opset >= 12 and node.has(2):
-        training = node.constant(2, "training_mode").reshape(-1)[0]
-        ratio = float(node.constant(1, "the ratio").reshape(-1)[0]) if node.has(1) else 0.5
-        if training and ratio:
-            raise node.unsupported("it is in training mode")
-    # A mask of open size is left out: mostly nothing reads it.
-    masked = node.kind == "Dropout" and any(node.outputs[1:])
-    if masked and not has_open(node.type()):
-        return [node.input(0), const(np.ones(node.type().shape, bool))]
+    """The input itself."""
     return node.inputs[0]
 
 

@@ -209,7 +209,8 @@ def _requantized(node: NodeView, total: Any, scales: tuple[Any, Any, Any], zero:
     return relay.cast(relay.clip(scaled, low, high), zero.tensor_type.dtype)
 
 
-def _scalar(value: Expr) -> Any:
+def scalar_of(value: Expr) -> Any:
+    """Return a scale or zero point: a vector of one as a scalar, one for each column as it is."""
     return relay.reshape(value, ()) if value.tensor_type.shape == (1,) else value
 
 
@@ -222,8 +223,8 @@ def qlinear_matmul(node: NodeView) -> Any:
         scales = [relay.cast(s, "float32") for s in scales]
     if scales[0].tensor_type.shape not in ((), (1,)):
         scales[0] = relay.expand_dims(scales[0], 1)
-    first, second, third = (_scalar(s) for s in scales)
-    return _requantized(node, product_of(a, b), (first, second, third), _scalar(node.input(7)))
+    first, second, third = (scalar_of(s) for s in scales)
+    return _requantized(node, product_of(a, b), (first, second, third), scalar_of(node.input(7)))
 
 
 def _integer_conv(node: NodeView, data: Expr, weight: Any) -> Any:
@@ -252,9 +253,9 @@ def qlinear_conv(node: NodeView) -> Any:
     total = _integer_conv(node, centred(node, 0, 2), centred(node, 3, 5, 0))
     if node.has(8):
         total = relay.nn.bias_add(total, node.input(8))
-    weight_scale = _scalar(node.input(4))
+    weight_scale = scalar_of(node.input(4))
     if weight_scale.tensor_type.rank == 1:
         spatial = total.tensor_type.rank - 2
         weight_scale = relay.expand_dims(weight_scale, 1, spatial)
-    scales = (_scalar(node.input(1)), weight_scale, _scalar(node.input(6)))
-    return _requantized(node, total, scales, _scalar(node.input(7)))
+    scales = (scalar_of(node.input(1)), weight_scale, scalar_of(node.input(6)))
+    return _requantized(node, total, scales, scalar_of(node.input(7)))

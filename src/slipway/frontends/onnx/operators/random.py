@@ -16,7 +16,9 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.arithmetic import dtype_of
+from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
+from slipway.relay.open_dims import has_open
 
 _DTYPES = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 
@@ -72,6 +74,29 @@ def multinomial(node: NodeView) -> Any:
     drawn = relay.reshape(_uniform(node, 0, 1, (rows, count)), (rows, count))
     found = relay.searchsorted(sums, drawn, right=True, dtype=dtype)
     return relay.reshape(found, (count,)) if given.rank == 1 else found
+
+
+@converter("Dropout")
+def dropout(node: NodeView) -> Any:
+    """The input itself, with a mask that is all true; while training, a part of it is zero.
+
+    Whether it trains, and the part that is left out, may be inputs of the model.
+    """
+    x = node.input(0)
+    training = node.input(2) if node.opset >= 12 and node.has(2) else const(False)
+    ratio = node.input(1) if node.has(1) else const(np.float32(0.5))
+    if any(isinstance(v, Constant) and not v.array.any() for v in (training, ratio)):
+        # A mask of open size is left out: mostly nothing reads it.
+        masked = any(node.outputs[1:]) and not has_open(node.type())
+        return [x, const(np.ones(node.type().shape, bool))] if masked else x
+    part = relay.reshape(relay.cast(ratio, "float32"), ())
+    part = relay.where(relay.reshape(training, ()), part, const(np.float32(0)))
+    mask = relay.greater_equal(relay.reshape(_uniform(node, 0, 1), _shape(node)), part)
+    scale = relay.divide(const(np.float32(1)), relay.subtract(const(np.float32(1)), part))
+    dtype = node.type().dtype
+    kept = relay.multiply(x, relay.cast(scale, dtype))
+    dropped = relay.where(mask, kept, const(0, dtype))
+    return [dropped, mask] if any(node.outputs[1:]) else dropped
 
 
 def _shape(node: NodeView) -> tuple[Any, ...]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from slipway import relay
+from slipway.frontends.binding import inputs_of
 from slipway.frontends.budget import take_nodes
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
 from slipway.frontends.onnx.values import Optional, Sequence
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 
@@ -21,8 +25,23 @@ def _sequence(node: NodeView, index: int = 0) -> Sequence:
     return given
 
 
+def _known(node: NodeView, index: int, what: str) -> np.ndarray[Any, Any]:
+    """Return integers that decide which elements a sequence has; a range of them is not enough."""
+    given = node.input(index)
+    found = node.sizes.of(given)
+    if found is None or any(map(is_open, found.flat)):
+        names = [name for name in inputs_of(given) if name in node.model_inputs]
+        bound = f" of {', '.join(map(repr, names))}" if names else ""
+        raise node.unsupported(
+            f"{what} (input {index}) depends on what is not known while the file is read, where "
+            f"sequences exist: bind the value{bound} with constants={{...}} (--bind NAME=VALUE on "
+            "the command line)"
+        )
+    return found.astype(np.int64)
+
+
 def _position(node: NodeView, index: int, sequence: Sequence) -> int:
-    return sequence.position(node.ints(index, "the position")[0])
+    return sequence.position(int(_known(node, index, "the position").reshape(-1)[0]))
 
 
 @converter("SequenceEmpty")
@@ -43,7 +62,7 @@ def sequence_insert(node: NodeView) -> Any:
     """One more element, at the end or before a position."""
     sequence, item = _sequence(node), node.input(1)
     size = len(sequence.items)
-    position = node.ints(2, "the position")[0] if node.has(2) else size
+    position = int(_known(node, 2, "the position").reshape(-1)[0]) if node.has(2) else size
     if not -size <= position <= size:
         raise node.unsupported(f"the position {position} is outside a sequence of {size}")
     position = position + size if position < 0 else position
@@ -82,7 +101,7 @@ def split_to_sequence(node: NodeView) -> Any:
         take_nodes(extent)
         lengths = [1] * extent
     else:
-        given = node.constant(1, "the lengths")
+        given = _known(node, 1, "the lengths")
         if given.ndim:
             lengths = [int(n) for n in given]
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import element_count
-from slipway.relay.dims import is_open
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.op_registry import const
 
 
@@ -60,8 +60,22 @@ def transpose(node: NodeView) -> Any:
 
 @converter("Squeeze")
 def squeeze(node: NodeView) -> Any:
-    """Axes of extent 1 dropped."""
-    return relay.squeeze(node.input(0), node.ints_from(1, "axes", "the axes"))
+    """Axes of extent 1 dropped; one that may have other sizes has, as the node says, this one."""
+    axes, x, shape = node.ints_from(1, "axes", "the axes"), node.input(0), node.type().shape
+    if axes is None or not all(-len(shape) <= a < len(shape) for a in axes):
+        return relay.squeeze(x, axes)
+    dropped = sorted({a % len(shape) for a in axes})
+    for axis in reversed([a for a in dropped if _may_be_one(shape[a])]):
+        x = relay.take(x, const(0, "int64"), axis, mode="fast")
+        dropped = [a - (a > axis) for a in dropped if a != axis]
+    return relay.squeeze(x, tuple(dropped)) if dropped else x
+
+
+def _may_be_one(extent: Any) -> bool:
+    """Return whether an open size may be 1, and may be another."""
+    if not isinstance(extent, SymbolDim):
+        return False
+    return extent.low <= 1 and (extent.high is None or extent.high >= 1)
 
 
 @converter("Unsqueeze")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.dims import usual
@@ -49,18 +47,13 @@ def _rotary_cost(problem: Problem, knobs: RotaryKnobs) -> float:
     return float(rows * heads * size * 2 / knobs.lanes)
 
 
-@register_strategy(
+register_strategy(
     "nn.rotary_embedding", name="rotary.vectors",
     compute=lambda problem, inputs, knobs: rotary(
         problem.attrs, list(inputs), problem.out_types[0], knobs.lanes
     ),
     default=lambda problem: RotaryKnobs(_lanes(problem)), space=_rotary_space, cost=_rotary_cost,
-)  # fmt: skip
-def schedule_rotary(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RotaryKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(RotaryKnobs))  # fmt: skip
 
 
 def _default(problem: Problem) -> CachedKnobs:
@@ -81,31 +74,21 @@ def _cost(problem: Problem, knobs: CachedKnobs) -> float:
     return float(rows * heads * size * slots / knobs.lanes * (1 + 1 / knobs.tile))
 
 
-@register_strategy(
+register_strategy(
     "nn.cached_attention", "nn.sloped_cached_attention", name="attention.cached",
     compute=lambda problem, inputs, knobs: cached_attention_kernel(
         problem.attrs, inputs, problem.out_types[0], knobs.lanes, knobs.tile,
         vector_registers(problem.target) - _OTHERS, "parallel" if knobs.parallel else "serial",
     ),
     default=_default, space=_space, cost=_cost,
-)  # fmt: skip
-def schedule_cached(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: CachedKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(CachedKnobs))  # fmt: skip
 
 
-@register_strategy(
+register_strategy(
     "nn.cached_conv1d", name="cached_conv.vectors",
     compute=lambda problem, inputs, knobs: cached_conv(
         list(inputs), problem.out_types[0], knobs.lanes
     ),
     default=lambda problem: RotaryKnobs(_lanes(problem)), space=_rotary_space,
     cost=lambda problem, knobs: float(usual(problem.out_types[0].size) / knobs.lanes),
-)  # fmt: skip
-def schedule_cached_conv(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RotaryKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(RotaryKnobs))  # fmt: skip

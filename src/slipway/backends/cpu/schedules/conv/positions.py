@@ -177,5 +177,9 @@ def schedule_positions(
     channel, *taps, tap = registers.op.reduce_axis
     vector, lane = registers.split(w, factor=lanes)
     around, inside = ([n, h], []) if line is None else ([n], [h])
-    register_tile(registers, [*around, channel, *taps], [tap, *inside, vector, oc], lane)
+    # What comes last is read anew for each of what comes first, which stays in registers.
+    inner = (
+        [oc, *inside, vector] if vectors * knobs.lines < knobs.filters else [*inside, vector, oc]
+    )
+    register_tile(registers, [*around, channel, *taps], [tap, *inner], lane)
     return schedule

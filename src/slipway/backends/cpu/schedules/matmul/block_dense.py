@@ -13,7 +13,7 @@ from slipway.backends.cpu.lowering.pack_blocks import instruction_for
 from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.matmul.block_kernel import block_dense_kernel
 from slipway.backends.cpu.schedules.matmul.float_block_kernel import float_block_kernel
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.tile import fmas_in_flight
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir.hardware import HardwareIntrinsic
@@ -83,13 +83,8 @@ def _cost(problem: Problem, knobs: BlockKnobs) -> float:
     return float(rows * units / lanes * depth / 32 * (11 + 16 / knobs.tile) / 2)
 
 
-@register_strategy(
+register_strategy(
     "nn.contrib_block_dense", name="block_dense.tile", applies=_applies,
     compute=_compute,
     default=_default, space=_space, cost=_cost,
-)  # fmt: skip
-def schedule_block_dense(
-    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: BlockKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(BlockKnobs))  # fmt: skip

@@ -40,8 +40,56 @@ def block_dense_kernel(
     return [te.extern([out.shape], inputs, statements, "T_block_dense", [out.dtype])]
 
 
-class BlockKernel:
-    """Builds the statements: the data is quantised, then a task for each tile of outputs."""
+class PackedProduct:
+    """A product with packed weights: the data is prepared, then a task for each tile of outputs."""
+
+    def __init__(
+        self, attrs: PackedBlockAttrs, ins: list[Any], out: Any, tile: int, kind: str
+    ) -> None:
+        self.ib = ib = builder.create()
+        self.attrs, self.kind, self.tile = attrs, kind, tile
+        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
+        self.out = ib.buffer_ptr(out)
+        self.rows = ins[0].shape[0]
+        self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
+        self.lanes = width // (4 * attrs.bits)
+
+    def statement(self) -> Any:
+        """Return all loops."""
+        ib = self.ib
+        self.prepare()
+        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
+            self.rows_of(tile)
+        return ib.get()
+
+    def prepare(self) -> None:
+        """Bring the data into the order and the type that a tile reads."""
+        raise NotImplementedError
+
+    def rows_of(self, tile: PrimExpr) -> None:
+        """Compute all rows of a tile of outputs."""
+        self.some_rows(tile, 0, self.rows)
+
+    def some_rows(self, tile: PrimExpr, begin: Any, count: Any) -> None:
+        """Compute `count` rows of a tile: whole tiles of rows, four at a time, one."""
+        for part, together, row, size in row_tiles(
+            self.ib, count, self.tile, self.vectors, self._together
+        ):
+            self._product(tile, part, together, begin + row, size)
+
+    def _together(self, size: int) -> int:
+        """Return how many vectors of outputs are computed at once for so many rows."""
+        raise NotImplementedError
+
+    def _product(
+        self, tile: PrimExpr, first: PrimExpr, together: int, row: PrimExpr, rows: int
+    ) -> None:
+        """Write the sums of `rows` rows and `together` vectors of outputs."""
+        raise NotImplementedError
+
+
+class BlockKernel(PackedProduct):
+    """The data is quantised; few rows take all vectors at once, many take them one by one."""
 
     def __init__(
         self,
@@ -53,22 +101,8 @@ class BlockKernel:
         lanes: int,
         entry: HardwareIntrinsic,
     ) -> None:
-        self.ib = ib = builder.create()
-        self.attrs, self.kind, self.entry, self.tile = attrs, kind, entry, tile
-        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
-        self.out = ib.buffer_ptr(out)
-        self.rows = ins[0].shape[0]
-        self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
-        self.lanes = width // (4 * attrs.bits)
-        self.v = Lanes(ib, lanes)
-
-    def statement(self) -> Any:
-        """Return all loops."""
-        ib = self.ib
-        self.prepare()
-        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
-            self.rows_of(tile)
-        return ib.get()
+        super().__init__(attrs, ins, out, tile, kind)
+        self.entry, self.v = entry, Lanes(self.ib, lanes)
 
     def prepare(self) -> None:
         """Make int8 of the data, in tiles of rows."""
@@ -142,24 +176,12 @@ class BlockKernel:
             value = join(self.v.load(held, (), 0, n), self.v.load(held, (), n, n))
         return value
 
-    def rows_of(self, tile: PrimExpr) -> None:
-        """Compute all rows of a tile of outputs."""
-        self.some_rows(tile, 0, self.rows)
-
-    def some_rows(self, tile: PrimExpr, begin: Any, count: Any) -> None:
-        """Compute `count` rows of a tile: many in vectors one by one, few all at once."""
-        for part, together, row, size in row_tiles(
-            self.ib, count, self.tile, self.vectors, self._together
-        ):
-            self._product(tile, part, together, begin + row, size)
-
     def _together(self, size: int) -> int:
         return int(self.vectors) if size == 1 else max(1, min(int(self.vectors), 8 // size))
 
     def _product(
         self, tile: PrimExpr, first: PrimExpr, together: int, row: PrimExpr, rows: int
     ) -> None:
-        """Write the sums of `rows` rows and `together` vectors of outputs."""
         ib, v, n = self.ib, self.v, self.lanes
         sums = ib.allocate("float32", (rows, together, n), "sums", scope="local")
         for r in range(rows):

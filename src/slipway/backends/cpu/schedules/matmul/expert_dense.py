@@ -14,7 +14,7 @@ from slipway.backends.cpu.schedules.matmul.expert_kernel import (
     expert_block_kernel,
     expert_float_kernel,
 )
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
@@ -69,18 +69,13 @@ def _cost(problem: Problem, knobs: BlockKnobs) -> float:
     return float(tokens * each * units / lanes * depth * (1 + 1 / knobs.tile))
 
 
-@register_strategy(
+register_strategy(
     "nn.contrib_expert_dense", name="expert_dense.tile",
     applies=lambda attrs, in_types, target: (
         instruction_of(attrs, in_types[1], target) is not None
     ),
     compute=_compute_blocks, default=_default_blocks, space=_space, cost=_cost,
-)  # fmt: skip
-def schedule_packed_experts(
-    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: BlockKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(BlockKnobs))  # fmt: skip
 
 
 def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
@@ -93,16 +88,11 @@ def _default_floats(problem: Problem) -> BlockKnobs:
     return BlockKnobs(min(most, _rows(problem)), _parallel(problem))
 
 
-@register_strategy(
+register_strategy(
     "nn.expert_dense", name="expert_dense.rows", applies=_applies,
     compute=lambda problem, inputs, knobs: expert_float_kernel(
         inputs, problem.out_types[0], knobs.tile, _kind(knobs),
         vector_lanes(problem.target, "float32"),
     ),
     default=_default_floats, space=_space, cost=_cost,
-)  # fmt: skip
-def schedule_experts(
-    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: BlockKnobs
-) -> te.Schedule:
-    """The statements are scheduled already."""
-    return schedule_opaque(problem.target, outs)
+)(as_they_are(BlockKnobs))  # fmt: skip

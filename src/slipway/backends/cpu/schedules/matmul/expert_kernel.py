@@ -7,7 +7,8 @@ vector of weights is loaded (and unpacked) once for them; experts without rows a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from slipway import te
@@ -59,6 +60,15 @@ class _Order:
     def pair(self, p: PrimExpr) -> tuple[Any, Any]:
         """Return the token and the place among its experts of a row."""
         return ops.floordiv(p, self.each), ops.floormod(p, self.each)
+
+    @contextmanager
+    def experts_in_use(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Open the loop over experts that have rows: yield one, its first row, and how many."""
+        with self.ib.for_range(0, self.count, "e") as e:
+            begin = self.ib.let("begin", self.begins[e])
+            count = self.ib.let("count", self.begins[e + 1] - begin)
+            with self.ib.if_scope(count > 0):
+                yield e, begin, count
 
     def of(self, position: PrimExpr) -> tuple[Any, Any]:
         """Return token and place of the row at a position of the order."""
@@ -120,13 +130,8 @@ class _BlockExperts(BlockKernel):
         return self.order.of(row)
 
     def rows_of(self, tile: PrimExpr) -> None:
-        begins = self.order.begins
-        with self.ib.for_range(0, self.matrices, "e") as e:
-            begin = self.ib.let("begin", begins[e])
-            count = self.ib.let("count", begins[e + 1] - begin)
-            self.expert = e
-            with self.ib.if_scope(count > 0):
-                self.some_rows(tile, begin, count)
+        with self.order.experts_in_use() as (self.expert, begin, count):
+            self.some_rows(tile, begin, count)
 
 
 def expert_float_kernel(
@@ -169,13 +174,9 @@ class _FloatExperts:
         return ib.get()
 
     def _experts(self, unit: PrimExpr, together: int) -> None:
-        begins = self.order.begins
-        with self.ib.for_range(0, self.matrices, "e") as e:
-            begin = self.ib.let("begin", begins[e])
-            count = self.ib.let("count", begins[e + 1] - begin)
-            with self.ib.if_scope(count > 0):
-                for _, _, row, size in row_tiles(self.ib, count, self.most, 1, lambda _: 1):
-                    self._product(e, unit, together, begin + row, size)
+        with self.order.experts_in_use() as (e, begin, count):
+            for _, _, row, size in row_tiles(self.ib, count, self.most, 1, lambda _: 1):
+                self._product(e, unit, together, begin + row, size)
 
     def _product(
         self, e: PrimExpr, unit: PrimExpr, together: int, row: PrimExpr, rows: int

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.schedules.matmul.block_kernel import row_tiles
-from slipway.ir import builder, ops
+from slipway.backends.cpu.schedules.matmul.block_kernel import PackedProduct
 from slipway.ir import expr as E
+from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import size_of
 from slipway.relay.ops.nn.lanes import Lanes
 from slipway.relay.ops.packed.block_dense import WORDS, PackedBlockAttrs
 from slipway.relay.ops.packed.block_formats import GROUP
@@ -40,8 +39,8 @@ def float_block_kernel(
     return [te.extern([out.shape], inputs, statements, "T_block_dense", [out.dtype])]
 
 
-class _FloatKernel:
-    """Builds the statements: the data is packed, then a task for each tile of outputs."""
+class _FloatKernel(PackedProduct):
+    """The data is packed, so that the elements of all rows of a tile are contiguous."""
 
     def __init__(
         self,
@@ -52,18 +51,12 @@ class _FloatKernel:
         kind: str,
         in_flight: int,
     ) -> None:
-        self.ib = ib = builder.create()
-        self.attrs, self.kind, self.tile, self.in_flight = attrs, kind, tile, in_flight
-        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
-        self.out = ib.buffer_ptr(out)
-        self.rows = ins[0].shape[0]
-        self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
-        self.lanes = width // (4 * attrs.bits)
+        super().__init__(attrs, ins, out, tile, kind)
+        self.in_flight = in_flight
         self.wide = dtypes.with_lanes("float32", self.lanes)
-        self.v = Lanes(ib, self.lanes)
+        self.v = Lanes(self.ib, self.lanes)
 
-    def statement(self) -> Any:
-        """Return all loops."""
+    def prepare(self) -> None:
         ib = self.ib
         blocks = (self.rows + (self.tile - 1)) // self.tile
         shape = (blocks, self.groups, GROUP, self.tile)
@@ -74,20 +67,10 @@ class _FloatKernel:
             ib.for_range(0, GROUP, "k") as k,
         ):
             self.packed[(*self._indices(s, g, k),)] = self.data[s, g * GROUP + k]
-        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
-            self._rows(tile)
-        return ib.get()
 
     def _indices(self, row: PrimExpr, g: PrimExpr, k: PrimExpr) -> tuple[Any, ...]:
         """Return where an element of the data is packed."""
         return ops.floordiv(row, self.tile), g, k, ops.floormod(row, self.tile)
-
-    def _rows(self, tile: PrimExpr) -> None:
-        """Compute all rows of a tile of outputs: whole tiles of rows, four at a time, one."""
-        for part, together, row, size in row_tiles(
-            self.ib, self.rows, self.tile, self.vectors, self._together
-        ):
-            self._product(tile, part, together, row, size)
 
     def _together(self, size: int) -> int:
         return max(1, min(int(self.vectors), 4 // size))
@@ -95,7 +78,6 @@ class _FloatKernel:
     def _product(
         self, tile: PrimExpr, first: PrimExpr, together: int, row: PrimExpr, rows: int
     ) -> None:
-        """Write the sums of `rows` rows and `together` vectors of outputs."""
         ib, v, n = self.ib, self.v, self.lanes
         # Sums that wait for nothing of each other, of the elements of a word at most.
         chains = min(4, max(1, self.in_flight // (rows * together)))

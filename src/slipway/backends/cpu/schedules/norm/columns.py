@@ -24,7 +24,7 @@ from slipway.backends.cpu.knobs import RowKnobs, copied_elements, row_space, vec
 from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.norm.exponential import exponential_of
 from slipway.backends.cpu.schedules.norm.softmax import softmax_cost
-from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.reduction import as_they_are
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir import builder, ops
 from slipway.relay.dims import is_open
@@ -261,15 +261,7 @@ def _space(problem: Problem) -> Space:
     return row_space(problem, vector_lanes(problem.target, _KIND), minimum=_FEWEST)
 
 
-def schedule_columns(
-    problem: Problem, outs: Sequence[te.Tensor], softmax: te.Tensor, knobs: RowKnobs
-) -> te.Schedule:
-    """Statements as they are."""
-    return schedule_opaque(problem.target, outs)
-
-
-for _op in ("nn.softmax", "nn.log_softmax"):
-    register_strategy(
-        _op, name="softmax.columns", priority=20, compute=_compute, applies=_applies,
-        default=_default, space=_space, cost=softmax_cost,
-    )(schedule_columns)  # fmt: skip
+register_strategy(
+    "nn.softmax", "nn.log_softmax", name="softmax.columns", priority=20, compute=_compute,
+    applies=_applies, default=_default, space=_space, cost=softmax_cost,
+)(as_they_are(RowKnobs))  # fmt: skip

@@ -35,15 +35,14 @@ struct slw_scales {
 static SLW_SHARED const int8_t **slw_window(const struct slw_layer *layer, const int8_t *data,
                                             int32_t top, int32_t left, const int8_t *padding,
                                             const int8_t **window) {
-  for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {
-    const int32_t row = top + ky * layer->dilation_y;
-    for (int32_t kx = 0; kx < layer->kernel_width; ++kx) {
-      const int32_t column = left + kx * layer->dilation_x;
-      const int inside =
-          row >= 0 && row < layer->in_height && column >= 0 && column < layer->in_width;
-      *window++ = inside ? data + (uint32_t)(row * layer->in_width + column) *
-                                      layer->in_channels
-                         : padding;
+  const uint32_t width = (uint32_t)layer->in_width;
+  const uint32_t channels = layer->in_channels;
+  for (int32_t ky = 0; ky < layer->kernel_height; ++ky, top += layer->dilation_y) {
+    const uint32_t columns = top >= 0 && top < layer->in_height ? width : 0u;
+    const uint32_t line = (uint32_t)top * width;
+    uint32_t column = (uint32_t)left; /* one before the data is a very large number */
+    for (int32_t kx = layer->kernel_width; kx > 0; --kx, column += (uint32_t)layer->dilation_x) {
+      *window++ = column < columns ? data + (line + column) * channels : padding;
     }
   }
   return window;

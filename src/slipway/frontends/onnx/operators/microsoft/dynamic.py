@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Any
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.microsoft.attention import attention_of
-from slipway.frontends.onnx.operators.quant import centred, in_own_range
+from slipway.frontends.onnx.operators.quant import centred, in_own_range, scalar_of
 from slipway.frontends.product import product_of
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
 
 
-def _of_columns(value: Expr) -> Any:
-    """Scales or zero points: one, or one for each column."""
-    return relay.reshape(value, ()) if value.tensor_type.shape == (1,) else value
-
-
 def _scaled(node: NodeView, total: Expr, scales: tuple[Any, Any], bias: int) -> Any:
-    factor = relay.multiply(_of_columns(scales[0]), _of_columns(scales[1]))
+    factor = relay.multiply(scalar_of(scales[0]), scalar_of(scales[1]))
     result = relay.multiply(relay.cast(total, "float32"), factor)
     return relay.add(result, node.input(bias)) if node.has(bias) else result
 

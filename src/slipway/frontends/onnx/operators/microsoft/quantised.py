@@ -16,30 +16,26 @@ from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.microsoft.channels import channels_first, channels_last
 from slipway.frontends.onnx.operators.pool import average_of_windows
 from slipway.frontends.onnx.operators.quant import qlinear_conv as standard_conv
-from slipway.frontends.onnx.operators.quant import quantized
+from slipway.frontends.onnx.operators.quant import quantized, scalar_of
 from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
 
 
-def _scalar(value: Expr) -> Any:
-    return relay.reshape(value, ()) if value.tensor_type.shape == (1,) else value
-
-
 def _real(node: NodeView, first: int) -> Any:
     """Inputs first, first + 1, first + 2 (values, scale, zero point) as real numbers."""
     whole = relay.cast(node.input(first), "int32")
     if node.has(first + 2):
-        whole = relay.subtract(whole, relay.cast(_scalar(node.input(first + 2)), "int32"))
-    return relay.multiply(relay.cast(whole, "float32"), _scalar(node.input(first + 1)))
+        whole = relay.subtract(whole, relay.cast(scalar_of(node.input(first + 2)), "int32"))
+    return relay.multiply(relay.cast(whole, "float32"), scalar_of(node.input(first + 1)))
 
 
 def _requantized(node: NodeView, value: Expr, scale: int) -> Any:
     """Quantise with the scale at input `scale` and the zero point after it."""
-    zero = _scalar(node.input(scale + 1)) if node.has(scale + 1) else None
+    zero = scalar_of(node.input(scale + 1)) if node.has(scale + 1) else None
     dtype = zero.tensor_type.dtype if zero is not None else node.type().dtype
-    return quantized(value, _scalar(node.input(scale)), zero, dtype)
+    return quantized(value, scalar_of(node.input(scale)), zero, dtype)
 
 
 @converter("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
@@ -86,9 +82,9 @@ def where(node: NodeView) -> Any:
 def concat(node: NodeView) -> Any:
     """Quantised values of several scales, joined."""
     parts = [_real(node, index) for index in range(2, len(node.inputs), 3)]
-    zero = _scalar(node.input(1))
+    zero = scalar_of(node.input(1))
     joined = relay.concatenate(parts, node.attr("axis", 1))
-    return quantized(joined, _scalar(node.input(0)), zero, zero.tensor_type.dtype)
+    return quantized(joined, scalar_of(node.input(0)), zero, zero.tensor_type.dtype)
 
 
 @converter("com.microsoft.QGemm")
@@ -99,7 +95,7 @@ def gemm(node: NodeView) -> Any:
         whole, zero = relay.cast(node.input(first), "int32"), node.optional(first + 2)
         if zero is None:
             return whole
-        zero = relay.cast(_scalar(zero), "int32")
+        zero = relay.cast(scalar_of(zero), "int32")
         if zero.tensor_type.rank == 1 and axis == 0:
             zero = relay.expand_dims(zero, 1)
         return relay.subtract(whole, zero)
@@ -112,7 +108,9 @@ def gemm(node: NodeView) -> Any:
     if node.has(6):
         total = relay.add(total, node.input(6))
     alpha = const(np.float32(node.attr("alpha", 1.0)))
-    factor = relay.multiply(relay.multiply(_scalar(node.input(1)), _scalar(node.input(4))), alpha)
+    factor = relay.multiply(
+        relay.multiply(scalar_of(node.input(1)), scalar_of(node.input(4))), alpha
+    )
     value = relay.multiply(relay.cast(total, "float32"), factor)
     return _requantized(node, value, 7) if node.has(7) else value
 

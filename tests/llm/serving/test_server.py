@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from slipway.llm import server
-from slipway.llm.server import application
+from slipway.llm.serving import server
+from slipway.llm.serving.server import application
 
 CONTEXT, LETTERS = 64, 128
 
@@ -20,7 +20,8 @@ class Echo:
     """A model of letters that says the alphabet, from the letter behind the prompt's last."""
 
     def __init__(self):
-        self.description = SimpleNamespace(name="echo", context=CONTEXT, vocabulary=LETTERS)
+        self.description = SimpleNamespace(name="echo", context=CONTEXT, vocabulary=LETTERS,
+                                           chat_template="", pooling="")  # fmt: skip
         self.tokenizer = SimpleNamespace(
             pieces=lambda tokens: map(chr, tokens), decode=lambda tokens: "".join(map(chr, tokens))
         )
@@ -33,10 +34,11 @@ class Echo:
     def encode(self, text):
         return [ord(letter) for letter in text]
 
-    def chat_tokens(self, messages):
+    def chat_tokens(self, messages, tools=None):
         return self.encode(messages[-1]["content"])
 
-    def generate(self, tokens, most, how, seen=None):
+    def generate(self, tokens, most, how, seen=None, form=None):
+        assert form is None
         assert how.temperature >= 0
         self.wanted.append(how)
         for number in range(most):
@@ -190,15 +192,13 @@ def test_bodies_that_are_no_requests(app, raw, words):
 def test_places_that_are_not_there_say_so_in_json(app):
     assert json.loads(ask(app, "/v1/models/echo")[1])["id"] == "echo"
     for path, method, wanted in (
-        ("/v1/models/other", "GET", 404), ("/v1/embeddings", "POST", 404),
+        ("/v1/models/other", "GET", 404), ("/v1/images", "POST", 404),
         ("/v1/completions", "GET", 405),
     ):  # fmt: skip
         status, text = ask(app, path, method=method)
         assert status == wanted
         assert json.loads(text)["error"]["message"]
-    assert (
-        "/v1/chat/completions" in json.loads(ask(app, "/v1/embeddings", {})[1])["error"]["message"]
-    )
+    assert "/v1/chat/completions" in json.loads(ask(app, "/v1/images", {})[1])["error"]["message"]
 
 
 def test_health(app):

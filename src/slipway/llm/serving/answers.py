@@ -1,7 +1,8 @@
 """What a client of the HTTP server asks for, and the texts that a model answers it with.
 
 A request has an answer for each of its prompts, or `n` for each.  An answer comes in pieces, with
-the probabilities of its tokens where the client wants them.
+the probabilities of its tokens where the client wants them.  Where a request names functions, what
+the model writes is parted into what it says and what it calls.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ArgumentValueError
+from slipway.llm.forms import Form
 from slipway.llm.model import LanguageModel
 from slipway.llm.sampling import Sampling, log_probabilities
+from slipway.llm.serving.messages import messages_of
+from slipway.llm.serving.requests import named_model, real, texts_of, whole
+from slipway.llm.serving.tools import Call, CallReader, Tools, tools_of
 
 MOST_TOKENS = 512  # that are made where a request does not say
 MOST_ANSWERS = 128  # of one request
@@ -22,14 +27,10 @@ MOST_LIKELY = 20  # tokens whose probabilities are told beside that of the one t
 
 # What a request may ask for and this server does not do: what it says where it asks for nothing.
 UNSERVED: dict[str, tuple[Any, ...]] = {
-    "echo": (False,), "suffix": ("",), "tools": ([],), "functions": ([],),
-    "response_format": ({"type": "text"},), "tool_choice": ("none", "auto"), "audio": (),
-    "modalities": (["text"],), "web_search_options": (),
+    "echo": (False,), "suffix": ("",), "functions": ([],), "function_call": ("none", "auto"),
+    "audio": (), "modalities": (["text"],), "web_search_options": (),
 }  # fmt: skip
-
-
-class UnknownModelError(ArgumentValueError):
-    """A request names a model that the server does not have."""
+OF_CHATS: dict[str, tuple[Any, ...]] = {"tools": ([],), "tool_choice": ("none", "auto")}
 
 
 @dataclass
@@ -53,21 +54,31 @@ class AnswerRequest:
 
     def __post_init__(self) -> None:
         model, body = self.model, self.body
-        name = model.description.name
-        if body.get("model") not in (None, name):
-            raise UnknownModelError(f"the model {body['model']!r} is not here: {name!r} is served")
-        for parameter, nothing in UNSERVED.items():
+        named_model(model, body)
+        if model.description.pooling:
+            raise ArgumentValueError(
+                f"{model.description.name!r} makes vectors of texts and writes none: ask "
+                "/v1/embeddings"
+            )
+        unserved = UNSERVED if self.is_chat else {**UNSERVED, **OF_CHATS}
+        for parameter, nothing in unserved.items():
             if body.get(parameter) is not None and body[parameter] not in nothing:
                 raise ArgumentValueError(
                     f"'{parameter}' is {body[parameter]!r}: that is not served"
                 )
-        prompts = [_chat(model, body)] if self.is_chat else _prompts(model, body.get("prompt"))
+        self.tools: Tools | None = None
+        given = body.get("prompt")
+        if self.is_chat:
+            prompts = [self._chat()]
+        else:
+            prompts = texts_of(model, "prompt", given, MOST_ANSWERS, model.encode)
+        self.grammar = self._grammar()
         for tokens in prompts:
             _fits(model, tokens)
         self.prompt_tokens = sum(map(len, prompts))
         limits = (body.get(key) for key in ("max_completion_tokens", "max_tokens"))
         most = next((value for value in limits if value is not None), MOST_TOKENS)
-        self.most = _whole("max_tokens", most, 1)
+        self.most = whole("max_tokens", most, 1)
         self.likely = _likely(body, self.is_chat)
         stop = body.get("stop") or []
         self.stops = [stop] if isinstance(stop, str) else stop
@@ -77,7 +88,7 @@ class AnswerRequest:
         if self.streams not in (None, False, True):
             raise ArgumentValueError(f"'stream' is {self.streams!r}: it must be true or false")
         self.counts = _counts_stream(body)
-        count = 1 if body.get("n") is None else _whole("n", body["n"], 1, MOST_ANSWERS)
+        count = 1 if body.get("n") is None else whole("n", body["n"], 1, MOST_ANSWERS)
         if body.get("best_of") not in (None, count):
             raise ArgumentValueError("'best_of' must be 'n': all that is made is answered")
         if count * len(prompts) > MOST_ANSWERS:
@@ -89,6 +100,30 @@ class AnswerRequest:
                 seed = None if how.seed is None else (how.seed + number) % 2**64
                 own = Answer(self, tokens, len(self.answers), replace(how, seed=seed))
                 self.answers.append(own)
+
+    def _chat(self) -> list[int]:
+        """Return the tokens of the messages, which tell of the functions that may be called."""
+        model, body = self.model, self.body
+        messages = messages_of(body.get("messages"))
+        plain = model.chat_tokens(messages)
+        self.tools = tools_of(
+            body, model.description.chat_template,
+            lambda tools: model.chat_tokens(messages, tools) != plain,
+        )  # fmt: skip
+        return plain if self.tools is None else model.chat_tokens(messages, self.tools.listed)
+
+    def _grammar(self) -> str | None:
+        """Return the form that each answer must have, None where it is free."""
+        schema = _schema(self.body.get("response_format"))
+        forced = self.tools is not None and self.tools.forced
+        if schema is not None and self.tools is not None:
+            raise ArgumentValueError("'response_format' beside 'tools' is not served: leave one")
+        if schema is not None:
+            return self.model.forms.of_schema(schema, "'response_format'")
+        if forced and self.tools is not None:
+            forms = self.model.forms
+            return forms.of_lark(self.tools.grammar(forms.marker), "'tool_choice'")
+        return None
 
     def usage(self) -> dict[str, int]:
         """Return the counts of tokens."""
@@ -108,6 +143,26 @@ class Answer:
     made: int = 0
     reason: str = "stop"
     _new: list[Token] = field(default_factory=list)  # whose text has not come yet
+
+    def parts(self) -> Iterator[tuple[str, list[Token], list[Call]]]:
+        """Yield what is said, its tokens, and what is called."""
+        if self.request.tools is None:
+            for text, tokens in self.pieces():
+                yield text, tokens, []
+            return
+        reader = CallReader(self.request.tools)
+        for text, tokens in self.pieces():
+            said, calls = reader.take(text)
+            if reader.calls and not said.strip():  # a line between two calls
+                said = ""
+            yield said, tokens, calls
+            if reader.is_full:
+                break
+        said, calls = ("", []) if reader.is_full else reader.finish()
+        if reader.calls:
+            self.reason, said = "tool_calls", said if said.strip() else ""
+        if said or calls:
+            yield said, [], calls
 
     def pieces(self) -> Iterator[tuple[str, list[Token]]]:
         """Yield the text, up to one of the stops, and the tokens that begin in each piece."""
@@ -143,10 +198,16 @@ class Answer:
     def _counted(self) -> Iterator[int]:
         request = self.request
         seen = None if request.likely is None else self._seen
-        for token in request.model.generate(self.tokens, request.most, self.sampling, seen=seen):
+        form: Form | None = None
+        if request.grammar is not None:
+            form = request.model.forms.form(request.grammar)
+        for token in request.model.generate(
+            self.tokens, request.most, self.sampling, seen=seen, form=form
+        ):
             self.made += 1
             yield token
-            if self.made == request.most or request.model.room < 1:
+            ends = form is not None and form.is_complete
+            if not ends and (self.made == request.most or request.model.room < 1):
                 self.reason = "length"
 
     def _seen(self, token: int, logits: Any) -> None:
@@ -175,24 +236,24 @@ def _fits(model: LanguageModel, tokens: list[int]) -> None:
 def _sampling(body: dict[str, Any], vocabulary: int) -> Sampling:
     """Return how tokens are drawn."""
     seed = body.get("seed")
-    top_p = _real("top_p", body.get("top_p"), 1.0)
-    top_k = _whole("top_k", body.get("top_k") or 0, 0)
+    top_p = real("top_p", body.get("top_p"), 1.0)
+    top_k = whole("top_k", body.get("top_k") or 0, 0)
     given = body.get("logit_bias") or {}
     if not isinstance(given, dict) or not all(isinstance(t, str) and t.isdecimal() for t in given):
         raise ArgumentValueError("'logit_bias' must be an object of tokens' numbers and biases")
-    bias = tuple((int(t), _real("logit_bias", value, 0.0)) for t, value in given.items())
+    bias = tuple((int(t), real("logit_bias", value, 0.0)) for t, value in given.items())
     wrong = next((t for t, _ in bias if t >= vocabulary), None)
     if wrong is not None:
         raise ArgumentValueError(
             f"'logit_bias' names the token {wrong}, which is not in the vocabulary of {vocabulary}"
         )
     return Sampling(
-        _real("temperature", body.get("temperature"), 1.0),
+        real("temperature", body.get("temperature"), 1.0),
         top_k if top_p else 1,  # the fewest tokens that have any probability: the likeliest
         top_p or 1.0,
-        None if seed is None else _whole("seed", seed, -(2**63)) % 2**64,
-        _real("presence_penalty", body.get("presence_penalty"), 0.0),
-        _real("frequency_penalty", body.get("frequency_penalty"), 0.0),
+        None if seed is None else whole("seed", seed, -(2**63)) % 2**64,
+        real("presence_penalty", body.get("presence_penalty"), 0.0),
+        real("frequency_penalty", body.get("frequency_penalty"), 0.0),
         bias,
     )
 
@@ -218,71 +279,27 @@ def _likely(body: dict[str, Any], is_chat: bool) -> int | None:
     wanted = body.get("logprobs")
     if not is_chat:
         wanted = None if wanted is False else wanted
-        return None if wanted is None else _whole("logprobs", wanted, 0, MOST_LIKELY)
+        return None if wanted is None else whole("logprobs", wanted, 0, MOST_LIKELY)
     if wanted not in (None, False, True):
         raise ArgumentValueError(f"'logprobs' is {wanted!r}: it must be true or false")
-    count = _whole("top_logprobs", body.get("top_logprobs") or 0, 0, MOST_LIKELY)
+    count = whole("top_logprobs", body.get("top_logprobs") or 0, 0, MOST_LIKELY)
     if count and not wanted:
         raise ArgumentValueError("'top_logprobs' needs 'logprobs' to be true")
     return count if wanted else None
 
 
-def _chat(model: LanguageModel, body: dict[str, Any]) -> list[int]:
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise ArgumentValueError("'messages' must be a list of {role, content}, one at least")
-    return model.chat_tokens([_plain(m) for m in messages])
-
-
-def _prompts(model: LanguageModel, prompt: Any) -> list[list[int]]:
-    """Return the tokens of one prompt or several, texts or tokens."""
-    if isinstance(prompt, list) and prompt and all(isinstance(p, str | list) for p in prompt):
-        if len(prompt) > MOST_ANSWERS:
-            raise ArgumentValueError(f"'prompt' has {len(prompt)} texts; {MOST_ANSWERS} are served")
-        return [_prompt(model, p) for p in prompt]
-    return [_prompt(model, prompt)]
-
-
-def _prompt(model: LanguageModel, prompt: Any) -> list[int]:
-    if isinstance(prompt, str):
-        return model.encode(prompt)
-    count = model.description.vocabulary
-    if isinstance(prompt, list) and prompt and all(type(t) is int for t in prompt):
-        wrong = next((t for t in prompt if not 0 <= t < count), None)
-        if wrong is not None:
-            raise ArgumentValueError(f"the token {wrong} is not in the vocabulary of {count}")
-        return prompt
-    raise ArgumentValueError("'prompt' must be one text, the tokens of one, or a list of either")
-
-
-def _plain(message: Any) -> dict[str, str]:
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, list):
-        texts = [p.get("text") if isinstance(p, dict) else None for p in content]
-        kinds = {p.get("type", "text") for p in content if isinstance(p, dict)}
-        if not all(isinstance(text, str) for text in texts) or kinds - {"text"}:
-            raise ArgumentValueError("the parts of a 'content' must be texts: no others are served")
-        content = "".join(str(text) for text in texts)
-    if not isinstance(content, str) or not isinstance(message.get("role"), str):
-        raise ArgumentValueError("a message needs a 'role' and a 'content', both texts")
-    role = message["role"]
-    return {"role": "system" if role == "developer" else role, "content": content}
-
-
-def _whole(name: str, value: Any, minimum: int, most: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ArgumentValueError(f"'{name}' must be a whole number of at least {minimum}")
-    if most is not None and value > most:
-        raise ArgumentValueError(f"'{name}' is {value}: at most {most} are served")
-    return value
-
-
-def _real(name: str, value: Any, default: float) -> float:
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentValueError(f"'{name}' must be a number")
-    try:
-        return float(value)
-    except OverflowError:  # an integer of JSON may be larger than a float holds
-        raise ArgumentValueError(f"'{name}' is larger than any number that is served") from None
+def _schema(wanted: Any) -> dict[str, Any] | None:
+    """Return the schema of the form that an answer is asked for, None for any text."""
+    if wanted is None or wanted == {"type": "text"}:
+        return None
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    if kind == "json_object":
+        return {"type": "object"}
+    named = wanted.get("json_schema") if kind == "json_schema" else None
+    schema = named.get("schema") if isinstance(named, dict) else None
+    if not isinstance(schema, dict):
+        raise ArgumentValueError(
+            f"'response_format' is {wanted!r}: its type must be 'text', 'json_object', or "
+            "'json_schema' with a json_schema of {name, schema}"
+        )
+    return schema

@@ -1,4 +1,4 @@
-"""An HTTP server with the interface of OpenAI's: /v1/models, /v1/completions, /v1/chat/completions.
+"""An HTTP server with OpenAI's interface: models, completions, chat completions, embeddings.
 
 One model answers one request at a time; the others wait.  With ``"stream": true`` the text comes as
 server-sent events.
@@ -11,12 +11,16 @@ import json
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slipway.errors import MissingPackageError, SlipwayError
-from slipway.llm.answers import Answer, AnswerRequest, Token, UnknownModelError
 from slipway.llm.model import LanguageModel
+from slipway.llm.serving.answers import Answer, AnswerRequest, Token
+from slipway.llm.serving.requests import UnknownModelError
+from slipway.llm.serving.tools import Call
+from slipway.llm.serving.vectors import VectorRequest
 from slipway.version import install_line
 
 if TYPE_CHECKING:
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-SERVED = "/v1/models, /v1/completions, /v1/chat/completions and /health"
+SERVED = "/v1/models, /v1/completions, /v1/chat/completions, /v1/embeddings and /health"
 MOST_BODY = 1 << 22  # bytes of a request
 LOOK_AFTER_S = 0.5  # at whether the client still waits
 
@@ -62,6 +66,7 @@ def application(model: LanguageModel, origins: Sequence[str] = ()) -> Starlette:
             Route("/v1/models/{name:path}", service.one_model),
             Route("/v1/completions", service.complete, methods=["POST"]),
             Route("/v1/chat/completions", service.complete, methods=["POST"]),
+            Route("/v1/embeddings", service.embed, methods=["POST"]),
         ],
         exception_handlers={HTTPException: no_such_thing},
     )
@@ -111,24 +116,9 @@ class _Service:
         from starlette.responses import JSONResponse, StreamingResponse
 
         is_chat = request.url.path.endswith("/chat/completions")
-        raw = b""
-        async for part in request.stream():
-            raw += part
-            if len(raw) > MOST_BODY:
-                return _refused(f"a request may have {MOST_BODY} bytes", 413)
-        try:
-            body = json.loads(raw)
-            if not isinstance(body, dict):
-                return _refused("the body must be a JSON object")
-            wanted = AnswerRequest(self.model, body, is_chat)
-        except RecursionError:
-            return _refused("the body is nested too deeply")
-        except UnknownModelError as error:
-            return _refused(str(error), 404, "model_not_found")
-        except SlipwayError as error:
-            return _refused(str(error))
-        except ValueError as error:  # of bytes that are no text, too
-            return _refused(f"the body is no JSON: {error}")
+        wanted = await _read(request, lambda body: AnswerRequest(self.model, body, is_chat))
+        if not isinstance(wanted, AnswerRequest):
+            return wanted
         made = _Form(is_chat, self.name)
         if wanted.streams:
             events = _events(wanted, made, self.busy)
@@ -137,45 +127,101 @@ class _Service:
             async with self.busy:
                 choices = []
                 for answer in wanted.answers:
-                    text, tokens, gone = await _whole_text(answer, request)
-                    choices.append(made.choice(answer, text, tokens))
+                    said, gone = await _whole(answer, request)
+                    choices.append(made.choice(answer, said))
                     if gone:
                         break
         except SlipwayError as error:
             return _refused(str(error), 500)
         return JSONResponse(made.whole(choices, wanted))
 
+    async def embed(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
 
-async def _whole_text(answer: Answer, request: Request) -> tuple[str, list[Token], bool]:
-    """Return the text and its tokens, or what there is of them when the client went away."""
-    pieces, looked = answer.pieces(), time.monotonic()
+        wanted = await _read(request, lambda body: VectorRequest(self.model, body))
+        if not isinstance(wanted, VectorRequest):
+            return wanted
+        try:
+            async with self.busy:
+                data = []
+                for number in range(len(wanted.texts)):
+                    data.append(await asyncio.to_thread(wanted.vector, number))
+                    if await request.is_disconnected():
+                        break
+        except SlipwayError as error:
+            return _refused(str(error), 500)
+        return JSONResponse(wanted.whole(data))
+
+
+Wanted = TypeVar("Wanted")
+
+
+async def _read(request: Request, made: Callable[[dict[str, Any]], Wanted]) -> Wanted | Response:
+    """Return what is made of a request's body, or the answer that refuses it."""
+    raw = b""
+    async for part in request.stream():
+        raw += part
+        if len(raw) > MOST_BODY:
+            return _refused(f"a request may have {MOST_BODY} bytes", 413)
+    try:
+        body = json.loads(raw)
+        if not isinstance(body, dict):
+            return _refused("the body must be a JSON object")
+        return made(body)
+    except RecursionError:
+        return _refused("the body is nested too deeply")
+    except UnknownModelError as error:
+        return _refused(str(error), 404, "model_not_found")
+    except SlipwayError as error:
+        return _refused(str(error))
+    except ValueError as error:  # of bytes that are no text, too
+        return _refused(f"the body is no JSON: {error}")
+
+
+@dataclass
+class _Said:
+    """A whole answer: its text, the tokens that are told, and what it calls."""
+
     text: str = ""
-    tokens: list[Token] = []
-    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-        text, tokens = text + piece[0], tokens + piece[1]
+    tokens: list[Token] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+
+async def _whole(answer: Answer, request: Request) -> tuple[_Said, bool]:
+    """Return an answer, or what there is of it when the client went away."""
+    parts, looked = answer.parts(), time.monotonic()
+    said = _Said()
+    while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        text, tokens, calls = part
+        said = _Said(said.text + text, said.tokens + tokens, said.calls + calls)
         if time.monotonic() - looked > LOOK_AFTER_S:
             if await request.is_disconnected():
-                return text, tokens, True
+                return said, True
             looked = time.monotonic()
-    return text, tokens, False
+    return said, False
 
 
 async def _events(wanted: AnswerRequest, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
     """Yield the events of a stream; the model is free again when the client goes away."""
     await busy.acquire()
-    step: asyncio.Future[tuple[str, list[Token]] | None] | None = None
+    step: asyncio.Future[tuple[str, list[Token], list[Call]] | None] | None = None
     try:
         for answer in wanted.answers:
             if wanted.is_chat:
                 yield made.event(answer, {"role": "assistant", "content": ""})
-            pieces = answer.pieces()
+            parts, called = answer.parts(), 0
             while True:
-                step = asyncio.ensure_future(asyncio.to_thread(next, pieces, None))
-                piece = await asyncio.shield(step)
-                if piece is None:
+                step = asyncio.ensure_future(asyncio.to_thread(next, parts, None))
+                part = await asyncio.shield(step)
+                if part is None:
                     break
-                text, tokens = piece
-                yield made.event(answer, {"content": text} if wanted.is_chat else text, tokens)
+                text, tokens, calls = part
+                if text or tokens or wanted.tools is None:
+                    yield made.event(answer, {"content": text} if wanted.is_chat else text, tokens)
+                for call in calls:
+                    told = {"index": called, **call.as_json()}
+                    yield made.event(answer, {"tool_calls": [told]})
+                    called += 1
             yield made.event(answer, {} if wanted.is_chat else "", reason=answer.reason)
         if wanted.counts:
             yield made.usage(wanted)
@@ -202,12 +248,16 @@ class _Form:
         kind = "chat.completion" if self.is_chat else "text_completion"
         return {**self.head, "object": kind, "choices": choices, "usage": wanted.usage()}
 
-    def choice(self, answer: Answer, text: str, tokens: list[Token]) -> dict[str, Any]:
+    def choice(self, answer: Answer, said: _Said) -> dict[str, Any]:
         """Return one answer of several."""
-        said: dict[str, Any] = {"text": text}
+        body: dict[str, Any] = {"text": said.text}
         if self.is_chat:
-            said = {"message": {"role": "assistant", "content": text}}
-        return {"index": answer.index, **said, "logprobs": self.logprobs(answer, tokens),
+            message: dict[str, Any] = {"role": "assistant", "content": said.text}
+            if said.calls:
+                message["content"] = said.text.strip() or None
+                message["tool_calls"] = [call.as_json() for call in said.calls]
+            body = {"message": message}
+        return {"index": answer.index, **body, "logprobs": self.logprobs(answer, said.tokens),
                 "finish_reason": answer.reason}  # fmt: skip
 
     def logprobs(self, answer: Answer, tokens: Sequence[Token]) -> dict[str, Any] | None:

@@ -1,0 +1,12 @@
+"""The name of a layer as tables show it."""
+
+from __future__ import annotations
+
+
+def layer_name(name: str) -> str:
+    """Return the first of the names that a converter joined, and a mark where there are more.
+
+    TFLite's converter calls a fused operator by all that it was fused of, a;b;c.
+    """
+    first, joined, _ = name.partition(";")
+    return f"{first} …" if first and joined else name

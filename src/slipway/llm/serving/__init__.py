@@ -1,0 +1,1 @@
+"""A language model behind the HTTP interface of OpenAI."""
