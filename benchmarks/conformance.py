@@ -21,7 +21,8 @@ of a Resize, the depth of a OneHot).  All three counts are printed.
 A record is a file of one line for each case.  A run that finds one leaves out the cases that it
 holds, so that a long run may be stopped, and one that a driver ended goes on after the case
 that did it, which counts as failed.  With `--beside`, each case that does not pass runs on a second
-engine too, and those that pass there are told.
+engine too, and those that pass there are told; with `--open`, each case whose outputs are constants
+runs again with sizes that are open around its own, and small integers in ranges, or pinned.
 """
 
 import argparse
@@ -165,7 +166,26 @@ def used_part(values, main):
     return found
 
 
-def run(model, inputs, engine):
+def opened(feeds):
+    """Return shapes that are open around those of the inputs, and ranges of small integers."""
+    from slipway.relay import Dim
+
+    shapes, ranges = {}, {}
+    for name, value in feeds.items():
+        shapes[name] = shape_of(value)
+        if not isinstance(value, np.ndarray):
+            continue
+        if value.dtype.kind in "iu" and value.ndim <= 1 and 0 < value.size <= SMALL:
+            ranges[name] = (int(value.min()), int(value.max()) + 1)
+        else:
+            shapes[name] = tuple(
+                Dim(f"{name}_{axis}", max(extent - 1, 0), extent + 1)
+                for axis, extent in enumerate(value.shape)
+            )
+    return shapes, ranges
+
+
+def run(model, inputs, engine, is_open=False):
     """Import and run one model; return its outputs, and whether all of them are constants."""
     from slipway import relay
     from slipway.relay.interpret import interpret
@@ -175,9 +195,9 @@ def run(model, inputs, engine):
     feeds = dict(zip([n for n in names if n not in known], inputs, strict=False))
     if len(feeds) < len(inputs):
         feeds = dict(zip(names, inputs, strict=True))
-    shapes = {n: shape_of(v) for n, v in feeds.items() if n not in known}
-    mod, _ = relay.frontend.from_onnx(model, shape=shapes)
-    feeds = {n: v for n, v in feeds.items() if n in shapes}
+    feeds = {n: v for n, v in feeds.items() if n not in known}
+    shapes, ranges = opened(feeds) if is_open else ({n: shape_of(v) for n, v in feeds.items()}, {})
+    mod, _ = relay.frontend.from_onnx(model, shape=shapes, dims=ranges)
     for name, value in list(feeds.items()):  # a sequence is one input per element
         if not isinstance(value, np.ndarray):
             del feeds[name]
@@ -245,7 +265,20 @@ def compare(case, found, wanted, relaxed=False):
     return None
 
 
-def outcome(case, engine, pin=""):
+def without_sizes(model):
+    """Return a model that states no sizes of its inputs and results."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for info in (*changed.graph.input, *changed.graph.output):
+        if info.type.WhichOneof("value") == "tensor_type" and info.type.tensor_type.HasField(
+            "shape"
+        ):
+            for dim in info.type.tensor_type.shape.dim:
+                dim.Clear()
+    return changed
+
+
+def outcome(case, engine, pin="", is_open=False):
     """Return (verdict, note) of one case."""
     from slipway.errors import SlipwayError
 
@@ -258,8 +291,10 @@ def outcome(case, engine, pin=""):
         model = case.model
         if pin:
             model, inputs = pinned(model, inputs, pin)
+        if is_open:
+            model = without_sizes(model)
         try:
-            found, folded = run(model, inputs, engine)
+            found, folded = run(model, inputs, engine, is_open)
         except SlipwayError as error:
             return "unsupported", str(error).splitlines()[-1].strip()
         except Exception as error:
@@ -322,6 +357,23 @@ def told_beside(found, cases, engine):
     return worse
 
 
+def told_open(found, cases, engine):
+    """Print what becomes of the constants where the sizes of their inputs are open."""
+    folded = [c for c in cases if found[c.name][0][0] == "folded"]
+    verdicts = collections.Counter()
+    for case in folded:
+        for pin in ("", "iu"):
+            verdict, note = outcome(case, engine, pin, is_open=True)
+            if verdict != "unsupported":
+                break
+        verdicts[verdict] += 1
+        if verdict != "passed":
+            print(f"{verdict:12s} {case.name} with open sizes: {note[:240]}", flush=True)
+    text = ", ".join(f"{verdicts[k]} {k}" for k in VERDICTS)
+    print(f"{len(folded)} that are constants, with open sizes: {text}")
+    return verdicts["WRONG"] + verdicts["failed"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=["onnx", "light"])
@@ -331,6 +383,7 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="begin at this case")
     parser.add_argument("--record", type=Path, help="a file that keeps what came out")
     parser.add_argument("--beside", choices=["interpret", "llvm"], help="a second engine")
+    parser.add_argument("--open", action="store_true", help="constants again with open sizes")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every case not passed")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -354,6 +407,7 @@ def main():
     for reason, count in reasons.most_common(60):
         print(f"  {count:4d} {reason[:120]}")
     worse = told_beside(found, cases, args.beside) if args.beside else 0
+    worse += told_open(found, cases, args.engine) if args.open else 0
     return 1 if worse or counts[-1]["WRONG"] or counts[-1]["failed"] else 0
 
 

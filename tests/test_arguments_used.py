@@ -130,6 +130,7 @@ ALLOWED = {
     "the engine has both; a script's own loop tells what it measured",
     ("meta_schedule/space_generator.py", "PySpaceGenerator.designs", "seed"): "as others are",
     ("meta_schedule/arg_info.py", "ArgInfo.from_entry_func", "remove_preproc"): "nothing is there",
+    ("meta_schedule/runner/rpc_runner.py", "default_*", "session"): "called as a script's own are",
     ("meta_schedule/runner/own_bench.py", "TimedBench.measure", "rounds together"): "it decides",
     ("autotvm/own_parts.py", "OwnBench.measure", "rounds together"): "a runner decides",
     ("auto_scheduler/cost_model.py", "RandomModel.predict", "search_task"): "at random",

@@ -59,7 +59,6 @@ PARTS_OF = {
         "slipway.te.scan_loop",
         "slipway.te.tensorize",
     ),
-    "slipway.llm.model": ("slipway.llm.embedding",),
     "slipway.te.schedule": (
         "slipway.te.dataflow",
         "slipway.te.group",

@@ -46,6 +46,7 @@ def test_a_script_builds_and_measures_by_itself(task):
         assert [(one.error_no, len(one.costs)) for one in results] == [(0, 2)] * 3
         assert results[0].verified
     assert str(results[0]).startswith("MeasureResult(cost:[")
+    assert np.mean([cost.value for cost in results[0].costs]) > 0  # as classic scripts read them
 
 
 def test_a_wrong_library_has_no_times(task):
@@ -290,3 +291,18 @@ def test_a_line_that_was_cut_costs_itself_only(tmp_path, caplog):
     tvm.lower(*task.apply_best(best))
     with auto_scheduler.ApplyHistoryBest(log) as history:
         assert history.query("llvm", task.workload_key) is not None
+
+
+def test_states_of_a_log_have_their_bounds(task, tmp_path):
+    """`inputs[0].state` of a RecordReader is what `infer_bound_from_state` takes."""
+    log = tmp_path / "t.json"
+    state = auto_scheduler.SketchPolicy(task).sample_initial_population(1)[0]
+    given = auto_scheduler.MeasureInput(task, state)
+    result = auto_scheduler.MeasureResult([0.1], 0, "", 0.2, 1)
+    auto_scheduler.save_records(str(log), [given], [result])
+    inputs, results = auto_scheduler.RecordReader(str(log)).read_lines()
+    assert results[0].costs[0].value == 0.1
+    dag = task.compute_dag
+    found, known = (dag.infer_bound_from_state(s) for s in (inputs[0].state, state))
+    assert str(found) == str(known)
+    assert str(found) != str(dag.get_init_state())

@@ -14,7 +14,7 @@ import pytest
 import slipway as package
 from slipway import rpc
 from slipway.deploy.device import open_session
-from slipway.errors import ExecutionError, TargetError
+from slipway.errors import RPCConnectionError, TargetError
 from slipway.target import Target
 from slipway.toolchain.elf import ElfFile
 
@@ -229,11 +229,12 @@ def tracker():
 
 def test_an_unknown_kind_is_told_at_once(tracker, artifact):
     start = time.monotonic()
-    with pytest.raises(ExecutionError, match=r"it has 'rpi4'. Did you mean 'rpi4'"):
+    with pytest.raises(RPCConnectionError, match=r"it has 'rpi4'. Did you mean 'rpi4'"):
         open_session("rpi5", tracker=tracker)
     assert time.monotonic() - start < 5
     done = slipway("run", artifact, "--tracker", tracker, "--rpc-key", "rpi5")
     assert "no device of kind 'rpi5'" in done.stderr
+    assert done.returncode == 9  # as of `tune`
 
 
 def test_timeout_ends_the_wait_for_a_device_in_use(tracker, artifact):

@@ -21,6 +21,8 @@ def function(body, *buffers):
 
 A = decl_buffer((4, 4), name="A")
 i = E.Var("i")
+AXIS = E.IterVar(None, E.Var("v"))
+TRUE = ops.const(True, "bool")
 
 
 def loop(body, kind="serial"):
@@ -40,6 +42,11 @@ def loop(body, kind="serial"):
             "takes float32 here, got int32",
         ),
         ("loops", function(S.IfThenElse(ops.const(1), S.NOP), A), "needs bool"),
+        (
+            "loops",
+            function(S.Block("b", (AXIS,), (), TRUE, S.NOP)),
+            "block b has 1 axes, 0 values",
+        ),
         ("flat", function(loop(S.BufferStore(A, A[i, 0], (i, i))), A), "not flat"),
         ("ready", function(loop(S.NOP, "vectorized"), A), "vectorized loop i is left"),
         (

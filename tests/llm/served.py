@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,7 +43,10 @@ class Saying:
             name="saying", context=1 << 16, vocabulary=COUNT, chat_template=template, pooling=""
         )
         self.says, self.prompts = self.encode(text), []
-        self.forms = FormMaker(self.tokenizer, COUNT, [END])
+
+    @cached_property
+    def forms(self):
+        return FormMaker(self.tokenizer, COUNT, [END])
 
     def encode(self, text):
         return self.tokenizer.encode(text)

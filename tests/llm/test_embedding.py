@@ -7,7 +7,7 @@ import pytest
 from tests.llm.test_network import SIZES, peer_of, source
 
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError
-from slipway.llm.embedding import Pooling, embed, pooling_of_folder, pooling_of_gguf
+from slipway.llm.embedding import Pooling, pooling_of_folder, pooling_of_gguf
 from slipway.llm.model import LanguageModel, Source, compile_model
 from slipway.llm.saved import save
 from slipway.llm.weights import Weights
@@ -84,7 +84,7 @@ def test_the_rows_before_the_logits_are_pooled(how):
         with torch.no_grad():
             rows = peer.model(torch.tensor(tokens)[None]).last_hidden_state[0].numpy()
         want = {"mean": rows.mean(0), "last": rows[-1], "cls": rows[0]}[how]
-        found = embed(model, tokens)
+        found = model.embed_tokens(tokens)
         np.testing.assert_allclose(found, want / np.linalg.norm(want), atol=2e-6)
 
 
@@ -98,18 +98,20 @@ def test_files_of_the_layers_alone(tmp_path):
     assert (description.pooling, description.normalised) == ("mean", False)
     save(tmp_path / "saved", library, description, None)
     model = LanguageModel.open(tmp_path / "saved")
-    made = embed(model, [1, 2, 3])
-    np.testing.assert_allclose(made / np.linalg.norm(made), embed(plain, [1, 2, 3]), rtol=1e-6)
+    made = model.embed_tokens([1, 2, 3])
+    np.testing.assert_allclose(
+        made / np.linalg.norm(made), plain.embed_tokens([1, 2, 3]), rtol=1e-6
+    )
 
 
 def test_what_is_refused():
     given, _ = source("llama", seed=3)
     writes, reads = loaded(given), loaded(given, pooling="cls")
     with pytest.raises(ExecutionError, match="is compiled to write text"):
-        embed(writes, [1])
+        writes.embed_tokens([1])
     with pytest.raises(ExecutionError, match="is compiled to make vectors"):
         next(reads.generate([1]))
     with pytest.raises(ExecutionError, match="41 tokens is longer than the 40 positions"):
-        embed(reads, [1] * 41)
+        reads.embed_tokens([1] * 41)
     with pytest.raises(ArgumentValueError, match="pooling is 'max': write one of mean, last, cls"):
         compile_model(given, "llvm", pooling="max")

@@ -285,3 +285,42 @@ def test_a_number_of_times_a_formula_is_that_often_in_it():
     for divide in (lambda: h // w, lambda: (9 * cells + 1) // cells, lambda: none // none):
         with pytest.raises(TypeInferenceError, match="is needed here"):
             divide()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(2, 3), [2, 3], (np.int64(2), 3), (True, 3), (2, np.uint8(3)), (), (0, 5), (N, 3), (N, N + 1),
+     (te.var("rows"), 3), (relay.Any(), 3), 5, (2**31, 8)],
+)  # fmt: skip
+def test_what_a_shape_may_be_written_as(shape):
+    made = relay.TensorType(shape)
+    given = [shape] if isinstance(shape, int) else list(shape)
+    assert len(made.shape) == len(given)
+    for size, written in zip(made.shape, given, strict=True):
+        if dims.is_open(size):
+            assert not isinstance(written, int | np.integer)
+        else:
+            assert type(size) is dims.KnownDim
+            assert size == int(written)
+            assert size.value == int(written)
+    assert made == relay.TensorType(made.shape)
+    assert hash(made) == hash(relay.TensorType(made.shape))
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((2, -1), "cannot be negative"),
+        ((N, -1), "cannot be negative"),
+        ((np.int64(-3),), "cannot be negative"),
+        ((2**80,), "more elements than any memory"),
+        ((2**40, 2**40), "more elements than any memory"),
+        ((N, 2**40, 2**40), "more elements than any memory"),
+        (("two", 3), "is not a shape"),
+        ((1,) * 40, "40 axes"),
+        ((N,) * 40, "40 axes"),
+    ],
+)
+def test_what_no_shape_is(shape, words):
+    with pytest.raises(TypeInferenceError, match=words):
+        relay.TensorType(shape)

@@ -7,7 +7,7 @@ from slipway import relay
 from slipway.compiler.optimize import optimize
 from slipway.errors import InternalError
 from slipway.ir.function import GlobalVar, IRModule
-from slipway.relay import op_registry
+from slipway.relay import op_registry, verify
 from slipway.relay.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType
 from slipway.relay.verify import graph_faults
@@ -270,3 +270,36 @@ def test_what_is_compiled_is_legal():
     p, v = Var("p", conv.type), Var("v", conv.type)
     body = Let(v, relay.nn.relu(conv), Call(Function((p,), relay.add(p, relay.exp(p))), (v,)))
     assert optimize(IRModule.from_expr(Function((image,), body)), layout_lanes=4) is not None
+
+
+def test_what_a_pass_leaves_is_walked_once(monkeypatch):
+    """Each of the passes looked through all of the graph three times."""
+    walked = []
+    real = verify.children
+    monkeypatch.setattr(verify, "children", lambda expr: walked.append(expr) or real(expr))
+    body = X
+    for _ in range(200):
+        body = relay.exp(body)
+    start = IRModule((("main", Function((X,), body)),))
+    setting = Setting()
+    monkeypatch.setenv("SLIPWAY_VERIFY", "1")
+    for number in range(20):
+        run_pass(
+            Pass(f"Leaves{number}", 0, lambda mod, setting: mod, by_user=False), start, setting
+        )
+    assert 200 <= len(walked) < 1000
+
+
+def test_a_function_that_stays_may_call_another_one():
+    """What a name means is the module's: asked again, though the caller is the same object."""
+    caller = Function((X,), Call(GlobalVar("g"), (X,), None))
+    callee = Function((Y,), relay.exp(Y))
+    start = IRModule((("main", caller), ("g", callee)))
+    other = Var("other", TensorType((5,)))
+    wrong = IRModule((("main", caller), ("g", Function((other,), relay.exp(other)))))
+
+    with pytest.raises(InternalError, match="@g over"):
+        run_pass(Pass("Wrong", 0, lambda mod, setting: wrong, by_user=False), start, Setting())
+    gone = IRModule((("main", caller),))
+    with pytest.raises(InternalError, match="no function of the module"):
+        run_pass(Pass("Gone", 0, lambda mod, setting: gone, by_user=False), start, Setting())

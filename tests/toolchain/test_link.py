@@ -8,7 +8,7 @@ import pytest
 from slipway.errors import ArtifactError, ToolchainError
 from slipway.toolchain import ar, zig
 from slipway.toolchain.elf import ElfFile
-from slipway.toolchain.link import link_shared
+from slipway.toolchain.link import link_shared, write_file
 
 HERE = f"{zig.architecture_of(platform.machine())}-linux-gnu"
 SOURCE = "int value = 3; int f(int x) { return x + value; }"
@@ -160,3 +160,15 @@ def test_a_file_system_that_is_full_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(zig, "zig_path", lambda: program)
     with pytest.raises(ToolchainError, match=r"SIGBUS.*full file system.*KiB left.*TMPDIR\.$"):
         zig.run_zig(["ld.lld"], purpose="linking")
+
+
+def test_a_file_whose_content_ends_in_an_error_is_as_it_was(tmp_path):
+    def pieces():
+        yield b"half"
+        raise ArtifactError("no more")
+
+    (tmp_path / "old").write_bytes(b"whole")
+    for name in ("old", "new"):
+        with pytest.raises(ArtifactError, match="no more"):
+            write_file(tmp_path / name, pieces())
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("old", b"whole")]

@@ -208,7 +208,8 @@ def test_choices_for_models_come_from_any_database(tmp_path):
          "schedule, record"),
         (lambda _: ms.database.Workload.from_json(["x"]), ArgumentValueError, "Workload.as_json"),
         (lambda _: ms.database.TuningRecord.from_json([1], None), ArgumentValueError, "as_json"),
-        (lambda _: record(ms.database.MemoryDatabase(), []), ArgumentValueError, "no run_secs"),
+        (lambda _: record(ms.database.MemoryDatabase(), [1], target=None), ArgumentValueError,
+         "no target"),
     ],
 )  # fmt: skip
 def test_what_a_database_refuses(doing, error, words, tmp_path):
@@ -225,3 +226,15 @@ def test_a_thread_begins_outside_of_all_databases_and_profilers():
         assert ms.Profiler.current() is profiler
     assert ms.database.Database.current() is None
     assert ms.Profiler.current() is None
+
+
+@pytest.mark.parametrize("failed", [[], None, [1e10]])
+def test_a_record_of_a_failure_is_kept_and_never_the_best(failed):
+    """Scripts commit what a runner returned: no seconds, or classic TVM's 1e10."""
+    database = ms.database.MemoryDatabase()
+    record(database, failed)
+    made = record(database, [0.5, 1.5])
+    record(database, failed, tile=False)
+    workload = database.commit_workload(Product)
+    (found,) = database.get_top_k(workload, 4)
+    assert [s.value for s in found.run_secs] == [s.value for s in made.run_secs]

@@ -132,7 +132,11 @@ class ComputeDAG:
         # The lengths are those of this replay's loops: the state has to be of the same ones.
         found = StateObject(self, state.transform_steps, known)
         found._replay = replay
-        return found if isinstance(state, StateObject) else _Bounded(found, state)
+        if isinstance(state, StateObject):
+            return found
+        if not isinstance(state, State):  # of a log
+            state = State(StateObject(self, state.transform_steps), self)
+        return _Bounded(found, state)
 
     @cached_property
     def flop_ct(self) -> float:

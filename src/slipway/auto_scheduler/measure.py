@@ -14,6 +14,7 @@ from slipway.autotvm.errors import BUILD_ERRORS, MeasureErrorNo
 from slipway.autotvm.own_parts import measured
 from slipway.classic.placeholders import TUNING, placeholder_of
 from slipway.errors import NotAvailableError
+from slipway.tuning.records import RunSeconds
 from slipway.tuning.schedules.single import (
     Making,
     Measurements,
@@ -64,6 +65,12 @@ class MeasureResult(NamedTuple):
             f"MeasureResult(cost:[{costs}], error_no:{int(self.error_no)}, "
             f"all_cost:{self.all_cost:.4g}, Tstamp:{self.timestamp:.2f})"
         )
+
+
+def _result(found: Sequence[Any]) -> MeasureResult:
+    costs, error_no, error_msg, all_cost = found
+    seconds: list[float] = [RunSeconds(c) for c in costs]
+    return MeasureResult(seconds, error_no, error_msg, all_cost, time.time())
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ class _Measuring:
         del verbose
         measurements = Measurements(self.option(LocalBuilder()).engine_runner, self.repeat)
         return [
-            MeasureResult(*measured(measurements, inp.task, _library(made)), time.time())
+            _result(measured(measurements, inp.task, _library(made)))
             for inp, made in zip(measure_inputs, build_results, strict=True)
         ]
 

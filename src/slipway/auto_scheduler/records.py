@@ -20,6 +20,7 @@ from slipway.autotvm import measure as engine
 from slipway.autotvm import record
 from slipway.errors import ArgumentTypeError, TuningError, reason_of
 from slipway.target import Target
+from slipway.tuning.records import RunSeconds
 from slipway.tuning.space import Candidate, candidate_of
 
 VERSION = "v0.6"
@@ -106,8 +107,8 @@ def load_record_from_string(line: str) -> Trial:
         known = row.get("candidate")
         candidate = None if known is None else candidate_of(known[0], known[1])
         result = MeasureResult(
-            [float(c) for c in costs], int(error_no), str(row.get("error", "")), float(all_cost),
-            float(timestamp), float(row.get("score", "inf")),
+            [RunSeconds(c) for c in costs], int(error_no), str(row.get("error", "")),
+            float(all_cost), float(timestamp), float(row.get("score", "inf")),
             bool(row.get("verified", True)) and int(error_no) == 0,
         )  # fmt: skip
         if not isinstance(steps, list):

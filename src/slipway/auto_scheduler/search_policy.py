@@ -15,6 +15,7 @@ from slipway.auto_scheduler.sketch_rules import PreloadCustomSketchRule
 from slipway.autotvm import measure as engine
 from slipway.autotvm.tuner import RandomTuner, Tuner, XGBTuner
 from slipway.errors import TuningError
+from slipway.tuning.records import RunSeconds
 
 EngineCallback = Callable[
     [Tuner, Sequence[engine.MeasureInput], Sequence[engine.MeasureResult]], None
@@ -165,7 +166,7 @@ def told(policy: SearchPolicy, callbacks: Sequence[Any], verbose: int = 1) -> En
         ours = [MeasureInput(task, inp.config) for inp in inputs]
         theirs = [
             MeasureResult(
-                [float(c) for c in r.costs] if r.error_no == 0 else [], r.error_no,
+                [RunSeconds(c) for c in r.costs] if r.error_no == 0 else [], r.error_no,
                 "" if r.error_no == 0 else str(r.costs[0]), r.all_cost, r.timestamp, r.score,
                 r.verified,
             )

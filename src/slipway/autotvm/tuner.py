@@ -216,6 +216,12 @@ class Tuner:
         self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
         self._log = _Log()
 
+    @property
+    def space(self) -> Any:
+        """The task's configurations."""
+        task: Any = self.task
+        return task.config_space
+
     def has_next(self) -> bool:
         """Return whether there is more to try."""
         return True

@@ -51,7 +51,13 @@ def outermost_blocks(root: Node) -> list[S.Block]:
 
 def blocks_of(root: Node) -> list[S.Block]:
     """Return all blocks in order of the text."""
-    return [node for node in walk(root) if isinstance(node, S.Block)]
+    return [node for node in _statements(root) if isinstance(node, S.Block)]
+
+
+def _statements(root: Node) -> list[S.Stmt]:
+    """Return the statements of a function or under a statement, without the expressions."""
+    inner = root.body if isinstance(root, PrimFunc) else root
+    return S.statements(inner) if isinstance(inner, S.Stmt) else []
 
 
 def leaf_blocks(root: Node) -> list[S.Block]:
@@ -75,7 +81,7 @@ def find_block(root: Node, name: str) -> S.Block:
 
 def find_loop(root: Node, var: Var) -> S.For:
     """Return the loop of a variable.  Raises ScheduleError for one that is gone."""
-    for node in walk(root):
+    for node in _statements(root):
         if isinstance(node, S.For) and node.loop_var is var:
             return node
     raise ScheduleError(
@@ -159,7 +165,7 @@ def with_allocation(root: Any, buffer: Buffer) -> Any:
 
 def without_allocation(root: Node, buffer: Buffer) -> Any:
     """Return `root` without the memory of a buffer that nothing uses any more."""
-    for node in walk(root):
+    for node in _statements(root):
         if isinstance(node, S.Allocate) and node.buffer is buffer:
             return exchanged(root, node, node.body)
     return root
@@ -167,7 +173,7 @@ def without_allocation(root: Node, buffer: Buffer) -> Any:
 
 def is_allocated(root: Node, buffer: Buffer) -> bool:
     """Return whether a buffer is the function's own."""
-    return any(isinstance(n, S.Allocate) and n.buffer is buffer for n in walk(root))
+    return any(isinstance(n, S.Allocate) and n.buffer is buffer for n in _statements(root))
 
 
 def map_blocks(root: Node, change: Callable[[S.Block], S.Block]) -> Any:
@@ -183,7 +189,7 @@ def map_blocks(root: Node, change: Callable[[S.Block], S.Block]) -> Any:
 
 def written(root: Node) -> list[Buffer]:
     """Return the buffers that are stored into, in order, each once."""
-    stored = [n.buffer for n in walk(root) if isinstance(n, S.BufferStore)]
+    stored = [n.buffer for n in _statements(root) if isinstance(n, S.BufferStore)]
     return list(dict.fromkeys([*stored, *(b for one in blocks_of(root) for b in one.writes)]))
 
 
@@ -223,7 +229,7 @@ def check_scopes(func: PrimFunc) -> None:
             )
         if isinstance(node, S.Allocate):
             known = known | {id(node.buffer)}
-        stack += [(child, known) for child in children(node)]
+        stack += [(child, known) for child in children(node) if child.INNER]
 
 
 def check_ready(root: Node, block: S.Block, at: S.Block, but: Buffer) -> None:

@@ -47,7 +47,7 @@ FOLDED: dict[str, str] = {
         "rewrite_parallel_vectorize_unroll rewrite_reduction_block rewrite_tensorize "
         "rewrite_unbound_block verify_gpu_code"
     ),
-    "meta_schedule.runner": "local_runner rpc_runner runner",
+    "meta_schedule.runner": "runner",
     "meta_schedule.schedule_rule": (
         "add_rfactor auto_bind auto_inline cross_thread_reduction multi_level_tiling "
         "parallel_vectorize_unroll random_compute_location schedule_rule"

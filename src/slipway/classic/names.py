@@ -169,8 +169,35 @@ def reason(name: str) -> str:
     return NOT_THERE.get(rule_of(name), "")
 
 
+# Functions of other tools, which a first program looks for in the package itself.
+_ELSEWHERE = (
+    ("load_model open_model",
+     "slipway.load('model.tar') opens an artifact, slipway.compile('model.onnx') reads a model"),
+    ("InferenceSession Interpreter Session Engine Predictor Runtime",
+     "slipway.compile('model.onnx') returns what can be called; docs/migration.md has both beside "
+     "each other"),
+    ("from_onnx from_tflite from_pytorch from_keras from_tensorflow import_model",
+     "slipway.compile reads .onnx, .tflite, .pt2 and PyTorch modules; classic TVM's functions are "
+     "in relay.frontend"),
+    ("profile benchmark check report on save predict",
+     "a model has it, and slipway.compile('model.onnx') returns one"),
+    ("tune autotune", "slipway.meta_schedule.tune_tvm, or `slipway tune` on the command line"),
+    ("connect connect_tracker", "slipway.rpc has it; model.on('HOST:PORT') is the short way"),
+    ("targets list_targets devices list_devices",
+     "`slipway targets` lists what can be compiled for"),
+    ("export export_library export_model", "slipway.compile('model.onnx').save('model.tar')"),
+)  # fmt: skip
+
+
+def _elsewhere(module: str, name: str) -> str:
+    rows = _ELSEWHERE if module == "slipway" else ()
+    return next((told for names, told in rows if name in names.split()), "")
+
+
 def missing(module: str, name: str, known: tuple[str, ...] | list[str] = ()) -> str:
     """Return the text of the AttributeError for a name that a module of Slipway does not have."""
+    if told := _elsewhere(module, name):
+        return f"module {module!r} has no attribute {name!r}: {told}."
     hint = "" if name.startswith("_") else did_you_mean(name, known)  # tools ask for __wrapped__
     text = f"module {module!r} has no attribute {name!r}.{hint}"
     classic = f"{module}.{name}".replace("slipway", "tvm", 1)

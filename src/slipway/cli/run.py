@@ -15,6 +15,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.options import (
     AsJson,
     Inputs,
@@ -93,6 +94,11 @@ def run(
         slipway run mobilenet.tar --rpc-host raspberrypi.local --print-time --repeat 10
     """
     need_one_of("--fill-mode", fill_mode, FILL_MODES)
+    if "." in device or "@" in device:
+        raise OptionError(
+            f"--device {device}: that is a machine, and this option the kind of device on it, cpu "
+            "or cl; a machine is named by --rpc-host HOST --rpc-port PORT"
+        )
     if artifact.suffix.lower() in MODEL_SUFFIXES:
         made = shlex.quote(artifact.with_suffix(".tar").name)
         raise ArtifactError(

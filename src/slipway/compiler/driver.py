@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from slipway import te
@@ -123,7 +124,8 @@ def _functions(
                 "two of the functions have one name: give each its own, lower(s, args, name='f')"
             )
         return merged
+    other = "; slipway.compile reads model files" if isinstance(inputs, str | Path) else ""
     raise ArgumentTypeError(
         f"cannot build a {type(inputs).__name__}: give a te schedule with its args, a PrimFunc, or "
-        "an IRModule"
+        f"an IRModule{other}"
     )

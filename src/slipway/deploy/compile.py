@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.arguments import table_of
 from slipway.compiler.relay_build import build
 from slipway.compiler.states import State
+from slipway.deploy.meant import own_arguments
 from slipway.deploy.model import Model
 from slipway.deploy.model_file import format_of, read_model_file, rounding_for
 from slipway.deploy.progress import step
@@ -26,6 +27,7 @@ from slipway.transform.context import PassContext
 Relay = tuple[IRModule, dict[str, Any]]
 
 
+@own_arguments
 def compile(
     model: Any,
     target: str | Target = "llvm",
@@ -76,6 +78,11 @@ def compile(
     Raises ModelError for a model that cannot be read, TargetError for an unknown target.
 
     """
+    if hasattr(target, "shape") or isinstance(target, tuple | list):
+        raise ArgumentTypeError(
+            "the second argument is the target, and this is an array: a PyTorch module's inputs "
+            "are example=, as in slipway.compile(module, example=x)"
+        )
     chosen = target if isinstance(target, Target) else Target(target)
     if chosen.parsed_triple.is_page:
         raise TargetError(

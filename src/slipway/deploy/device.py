@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from slipway.errors import ExecutionError, did_you_mean
+from slipway.errors import RPCConnectionError, did_you_mean
 from slipway.rpc.addresses import DEVICE_PORT, TRACKER_PORT, address_of
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
@@ -25,8 +25,8 @@ def open_session(
 
     With a tracker, `where` (or `key`) is the kind of device to wait for; a session stays the
     caller's.  `timeout`: seconds to wait for a free device, or for each step of connecting.
-    Raises ExecutionError for an address that cannot be read, and for a kind that the tracker does
-    not have; RPCError when nothing answers.
+    Raises RPCArgumentError for what is no address, RPCConnectionError for a kind that the tracker
+    does not have, RPCError when nothing answers.
     """
     if isinstance(where, RPCSession):
         return where, "the device of the session"
@@ -44,7 +44,7 @@ def request_device(
 ) -> RPCSession:
     """Return a session with a device of that kind, waiting `timeout` seconds until one is free.
 
-    A kind that the tracker has never had is an ExecutionError at once: nobody would come.
+    A kind that the tracker has never had is an RPCConnectionError at once: nobody would come.
     """
     session = connect_tracker(*address, token=token)
     kinds = session.summary()["farm"]["kinds"]
@@ -52,7 +52,7 @@ def request_device(
     known = sorted(name for name, counts in kinds.items() if any(counts[s] for s in states))
     if kind not in known:
         session.close()
-        raise ExecutionError(
+        raise RPCConnectionError(
             f"the tracker {address[0]}:{address[1]} has no device of kind {kind!r}; it has "
             f"{', '.join(map(repr, known)) or 'none at all'}.{did_you_mean(kind, known)} "
             f"`slipway doctor {kind} --tracker {address[0]}:{address[1]}` tells more"

@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway.arguments import file_to_write, number_of, table_of
 from slipway.deploy.direct import DirectCalls, direct_calls, plain_calls
+from slipway.deploy.meant import MeantNames, inputs_alone
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import (
     Array,
@@ -40,7 +41,7 @@ Outputs = dict[str, Array]
 MAX_RUNS = 100_000
 
 
-class Model:
+class Model(MeantNames):
     """What `slipway.compile` and `slipway.load` return.
 
     Attributes: `name`; `target`, what it was compiled for; `inputs` and `outputs`, each a
@@ -182,6 +183,7 @@ class Model:
         results = self.run(named_inputs(self.inputs, inputs, named))
         return next(iter(results.values())) if len(results) == 1 else results
 
+    @inputs_alone
     def run(self, inputs: Mapping[str, Any]) -> Outputs:
         """Return all outputs by name for inputs by name."""
         arrays = named_inputs(self.inputs, (), table_of(inputs, "inputs", "{'x': array}"))

@@ -7,19 +7,16 @@ in ``pooling_type``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from slipway.errors import ArgumentValueError, ExecutionError, ModelError, reason_of
-from slipway.llm.sampling import Array
+from slipway.errors import ArgumentValueError, ModelError, reason_of
 
-if TYPE_CHECKING:
-    from slipway.llm.model import LanguageModel
-
+Array = np.ndarray[Any, Any]
 POOLINGS = ("mean", "last", "cls")  # of all rows, that of the last token, of the first
 _OF_GGUF = {1: "mean", 2: "cls", 3: "last"}
 _OF_FILES = {
@@ -49,30 +46,6 @@ def unit(vector: Array) -> Array:
     """Return a vector of length one in the same direction."""
     length = float(np.linalg.norm(vector))
     return vector / length if length else vector
-
-
-def embed(model: LanguageModel, tokens: Sequence[int]) -> Array:
-    """Return the vector of a text's tokens.
-
-    Raises ExecutionError for a model that was compiled to write, and for more than it holds.
-    """
-    known = model.description
-    if not known.pooling:
-        raise ExecutionError(
-            f"{known.name} is compiled to write text: compile it with pooling, one of "
-            f"{', '.join(POOLINGS)}"
-        )
-    if len(tokens) > known.context:
-        raise ExecutionError(
-            f"a text of {len(tokens)} tokens is longer than the {known.context} positions of the "
-            "caches: shorten it, or compile with a larger context"
-        )
-    model.reset()
-    rows = []
-    for first in range(0, len(tokens), known.rows):
-        model.feed(tokens[first : first + known.rows])
-        rows.append(model.module.get_output(0).numpy())
-    return Pooling(known.pooling, known.normalised).of(np.concatenate(rows).astype(np.float64))
 
 
 def pooling_of_folder(folder: Path) -> Pooling:

@@ -75,7 +75,10 @@ class GGUFFile:
         self.metadata: dict[str, Any] = {}
         self.tensors: dict[str, TensorInfo] = {}
         if bytes(self._take(4, "the first bytes")) != b"GGUF":
-            raise ModelError(f"{self.path} is no GGUF file: it does not begin with GGUF")
+            raise ModelError(
+                f"{self.path} is no GGUF file: it does not begin with GGUF. Language models are "
+                "read from .gguf files and transformers' folders; `slipway compile` reads others"
+            )
         version = self._scalar("I", "the version")
         if version not in (2, 3):
             raise ModelError(f"{self.path} is GGUF version {version}; 2 and 3 are read")

@@ -22,7 +22,7 @@ import numpy as np
 from slipway import dtypes, relay
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError, did_you_mean, reason_of
 from slipway.llm.config import ModelConfig
-from slipway.llm.embedding import Pooling, embed, pooling_of_folder, pooling_of_gguf
+from slipway.llm.embedding import POOLINGS, Pooling, pooling_of_folder, pooling_of_gguf
 from slipway.llm.forms import Form, FormMaker
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
@@ -324,7 +324,31 @@ class LanguageModel:
 
     def embed(self, text: str) -> Any:
         """Return the vector (hidden,) of a text, by a model that was compiled with pooling."""
-        return embed(self, self.need_tokenizer().encode_whole(text))
+        return self.embed_tokens(self.need_tokenizer().encode_whole(text))
+
+    def embed_tokens(self, tokens: Sequence[int]) -> Any:
+        """Return the vector of a text's tokens.
+
+        Raises ExecutionError for a model that was compiled to write, and for more than it holds.
+        """
+        known = self.description
+        if not known.pooling:
+            raise ExecutionError(
+                f"{known.name} is compiled to write text: compile it with pooling, one of "
+                f"{', '.join(POOLINGS)}"
+            )
+        if len(tokens) > known.context:
+            raise ExecutionError(
+                f"a text of {len(tokens)} tokens is longer than the {known.context} positions of "
+                "the caches: shorten it, or compile with a larger context"
+            )
+        self.reset()
+        rows = []
+        for first in range(0, len(tokens), known.rows):
+            self.feed(tokens[first : first + known.rows])
+            rows.append(self.module.get_output(0).numpy())
+        pooling = Pooling(known.pooling, known.normalised)
+        return pooling.of(np.concatenate(rows).astype(np.float64))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """Return the tokens of a text."""

@@ -22,7 +22,7 @@ from slipway.compiler.relay_build import build as build_relay
 from slipway.errors import ArgumentValueError, NotAvailableError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.meta_schedule.utils import Described
-from slipway.runtime.packed_func import get_global_func
+from slipway.runtime.packed_func import get_global_func, replacing_functions
 from slipway.target import Target
 from slipway.tuning.builders import Builder as EngineBuilder
 from slipway.tuning.builders import local_builder
@@ -87,7 +87,8 @@ class LocalBuilder(Builder):
     def __post_init__(self) -> None:
         """Raise ArgumentValueError for a function that nobody has registered."""
         if self.initializer is not None:
-            self.initializer()
+            with replacing_functions():
+                self.initializer()
         self._function(self.f_build)
         self._function(self.f_export)
 

@@ -32,7 +32,7 @@ class CostModel(Described):
     @staticmethod
     def create(kind: str = "xgb", *args: Any, **kwargs: Any) -> CostModel:
         """Return a model by its name."""
-        kinds = {"xgb": XGBModel, "mlp": XGBModel, "random": RandomModel, "none": RandomModel}
+        kinds = {"xgb": XGBModel, "mlp": MLPModel, "random": RandomModel, "none": RandomModel}
         if kind not in kinds:
             raise ArgumentValueError(f"cost_model {kind!r}: it is one of {', '.join(kinds)}")
         made: Any = kinds[kind]
@@ -174,6 +174,17 @@ class XGBModel(PyCostModel):
         """Return what the extractor sees, one row: the sum of a candidate's."""
         seen = self.extractor.extract_from(context, candidates)
         return [[float(n) for n in np.asarray(one.numpy()).sum(axis=0)] for one in seen]
+
+
+class MLPModel(XGBModel):
+    """As `XGBModel`: what learns is trees, or a straight line, and no network of torch's.
+
+    `trainer` is classic TVM's, kept for scripts that give one.
+    """
+
+    def __init__(self, *, trainer: object = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.trainer = trainer
 
 
 def _fitted(data: Sequence[tuple[Sequence[float], float]]) -> Any:

@@ -41,6 +41,7 @@ from slipway.tuning.measure import Measured
 from slipway.tuning.schedules.block_schedules import replayed, text_key
 
 FILE_NAME = "tuning.sqlite"
+FAILED_S = 1e10  # seconds by which classic TVM notes a failure
 Record = TuningRecord | ChoiceRecord
 _log = logging.getLogger("slipway.tuning")
 _ENTERED: Entered[Database] = Entered("databases")
@@ -265,9 +266,11 @@ class JSONDatabase(Database, TrialDatabase):
                 "a JSONDatabase has the trials of kernels themselves: copy the folder's "
                 f"{FILE_NAME}, or give both databases to a UnionDatabase"
             )
-        if not record.run_secs or record.target is None:
-            raise ArgumentValueError("the record has no run_secs, or no target: both are needed")
+        if record.target is None:
+            raise ArgumentValueError("the record has no target, for which its schedule is")
         self.commit_workload(record.workload.mod)
+        if not record.run_secs or min(float(s) for s in record.run_secs) >= FAILED_S:
+            return  # a schedule that failed, as classic TVM notes it: no query returns it
         given = GivenSchedule(record, compile_target(record.target))
         seconds = [float(s) for s in record.run_secs]
         measured = Measured(given.candidate, seconds, 1.0)

@@ -18,7 +18,7 @@ from slipway.ir.function import IRModule
 from slipway.meta_schedule.builder import Builder, LocalBuilder
 from slipway.meta_schedule.database import Database, kept_in
 from slipway.meta_schedule.profiler import Profiler
-from slipway.meta_schedule.runner import LocalRunner, PyRunner
+from slipway.meta_schedule.runner import LocalRunner, gives_times_alone
 from slipway.meta_schedule.runner import create as made_runner
 from slipway.meta_schedule.searches import SearchParts, engine_builder
 from slipway.meta_schedule.task_scheduler import TaskScheduler
@@ -178,7 +178,7 @@ def tune_relay(
         max_trials_per_task=max_trials_per_task or TuneConfig.max_trials_per_task,
         max_trials_global=max_trials_global,
     )
-    if isinstance(runner, PyRunner):
+    if gives_times_alone(runner):
         raise NotAvailableError(
             f"{type(runner).__name__} gives times alone, and whole models are compared here, too: "
             "tune_tir and tune_tasks take a PyRunner; for a model give a runner with open(), which "

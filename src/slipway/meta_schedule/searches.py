@@ -19,7 +19,8 @@ from slipway.meta_schedule.cost_model import PyCostModel, own_model
 from slipway.meta_schedule.database import JSONDatabase
 from slipway.meta_schedule.measure_callback import PyMeasureCallback, own_callbacks
 from slipway.meta_schedule.runner import create as made_runner
-from slipway.meta_schedule.runner.artifact import PyRunner, RunnerResult
+from slipway.meta_schedule.runner import gives_times_alone
+from slipway.meta_schedule.runner.artifact import RunnerResult
 from slipway.meta_schedule.runner.own_bench import OwnBuilder, TimedBench, expect_checkable
 from slipway.meta_schedule.scheduling import Scheduling, TaskRecord
 from slipway.meta_schedule.search_strategy import MeasureCandidate, SearchStrategy
@@ -146,14 +147,14 @@ def search(
 
 
 def _function_bench(task: BlockTask, parts: SearchParts, folder: Path) -> Bench:
-    if isinstance(parts.runner, PyRunner):
+    if gives_times_alone(parts.runner):
         here = BlockTask(task.name, task.func, Target("llvm"), task.space, task.weight)
         return TimedBench(task, task, here, parts.runner, folder, _own_builder(parts))
     return task.bench(_runner(parts), folder, builder=parts.engine_builder)
 
 
 def _kernel_bench(task: TuningTask, parts: SearchParts, folder: Path) -> Bench:
-    if isinstance(parts.runner, PyRunner):
+    if gives_times_alone(parts.runner):
         expect_checkable(task.target, task)
         subject = KernelSubject(task)
         return TimedBench(task, subject, subject, parts.runner, folder, _own_builder(parts))

@@ -16,6 +16,7 @@ from slipway.ir.text.serialize import load_json, save_json
 from slipway.meta_schedule.arg_info import ArgInfo, TensorInfo
 from slipway.meta_schedule.search_strategy import MeasureCandidate
 from slipway.target import Target
+from slipway.tuning.records import RunSeconds
 from slipway.tuning.schedules.block_schedules import chosen_by, problem_of, text_key
 from slipway.tuning.space import candidate_of
 
@@ -42,15 +43,6 @@ class Workload:
         if not isinstance(func, PrimFunc):
             raise ArgumentValueError(f"{json_obj!r:.200} is not what Workload.as_json returns")
         return workload_of(func)
-
-
-class RunSeconds(float):
-    """The seconds of a run; classic scripts read them as `record.run_secs[0].value`."""
-
-    @property
-    def value(self) -> float:
-        """The number."""
-        return float(self)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from slipway.errors import ArgumentValueError
+from slipway.runtime.packed_func import get_global_func
 
 T = TypeVar("T")
+BUILT = "slipway-built-"  # folders of libraries that a LocalBuilder made
 
 
 class Described:
@@ -26,6 +32,36 @@ def cpu_count(logical: bool = True) -> int:
 def derived_object(cls: T) -> T:
     """Return a class that derives from one here, for a decorator of classic TVM."""
     return cls
+
+
+def get_global_func_with_default_on_worker(
+    name: str | Callable[..., Any] | None, default: Any
+) -> Any:
+    """Return a function, or what `register_func` knows by its name; `default` for None.
+
+    Raises ArgumentValueError for a name that is not known.
+    """
+    if name is None:
+        return default
+    if callable(name):
+        return name
+    found = get_global_func(name, allow_missing=True) or _OURS.get(name)
+    if found is None:
+        raise ArgumentValueError(
+            f"no function {name!r} is registered here: register_func it in the initializer, which "
+            "is called when the builder or runner is made"
+        )
+    return found
+
+
+def remove_build_dir(artifact_path: str) -> None:
+    """Delete a library that a LocalBuilder made, with its folder; what a script wrote stays."""
+    folder = Path(artifact_path).parent
+    if folder.name.startswith(BUILT):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_OURS = {"meta_schedule.remove_build_dir": remove_build_dir}
 
 
 @cache

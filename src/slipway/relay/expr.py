@@ -414,10 +414,12 @@ def _accept_type_parameters(cls: Any, position: int) -> None:
     """
     construct = cls.__init__
     keyword = "type_args" if cls is Call else "type_params"
+    fields = len(cls.FIELDS)
 
     def init(self: Any, *args: Any, **named: Any) -> None:
-        named.pop(keyword, None)
-        if len(args) > len(cls.FIELDS):
+        if named:
+            named.pop(keyword, None)
+        if len(args) > fields:
             args = (*args[:position], *args[position + 1 :])
         construct(self, *args, **named)
 

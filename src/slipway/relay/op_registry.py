@@ -273,7 +273,7 @@ class OpDefinition:
                 raise BadArgument(name, f"must be a tensor, got {given}")
         if self.name not in MOVES:
             for name, given in zip(self.arguments, types, strict=True):
-                for leaf in flatten(given):
+                for leaf in (given,) if isinstance(given, TensorType) else flatten(given):
                     if dtypes.is_carried(leaf.dtype):
                         raise BadArgument(
                             name.removesuffix("..."),

@@ -23,7 +23,7 @@ from slipway.arguments import table_of
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
 from slipway.ir.node import Node
-from slipway.relay.dims import SymbolDim, lower_bound, odd, usual
+from slipway.relay.dims import KnownDim, OpenDim, SymbolDim, lower_bound, odd, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -33,13 +33,15 @@ PRIMES = ((211, 223, 227, 229, 233, 239, 241, 251), (307, 311, 313, 317, 331, 33
 MOST_UNIFIED = 4  # unknown dimensions, and known ones that these may be
 SMALL = 2  # asked too, if the rule takes it: `min(size, 100)` is no fixed 100
 
+_KNOWN = {KnownDim}
+
 Rule = Callable[[Sequence[Type]], Type]
 
 
 def has_open(type_: Type | None) -> bool:
     """Return whether a type has an open dimension."""
     if isinstance(type_, TensorType):
-        return any(map(is_open, type_.shape))
+        return any(issubclass(kind, OpenDim) for kind in {*map(type, type_.shape)} - _KNOWN)
     if isinstance(type_, TupleType):
         return any(has_open(f) for f in type_.fields)
     if isinstance(type_, FuncType):

@@ -11,6 +11,7 @@ compare and hash by value, unlike other nodes, because two equal types are the s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
 
@@ -26,6 +27,8 @@ from slipway.relay.dims import is_open as is_open
 
 MAX_RANK = 32  # axes: what NumPy has at least
 MAX_NESTING = 64  # tuples inside tuples: walks over types recurse
+_SIZES: set[type] = {int, KnownDim}
+_known_dim = lru_cache(maxsize=4096)(KnownDim)
 
 
 class Type(Node):
@@ -64,15 +67,21 @@ class TensorType(Type):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        if type(self.shape) is not tuple or any(
-            type(d) is not KnownDim or not 0 <= d <= MAX_EXTENT for d in self.shape
-        ):
-            object.__setattr__(self, "shape", _shape(self.shape))
+        # Passes make many types, most of plain numbers: their sizes are looked at all at once.
+        shape = self.shape
+        kinds = set(map(type, shape)) if type(shape) is tuple else {type(None)}
+        if kinds <= _SIZES and (not shape or (min(shape) >= 0 and max(shape) <= MAX_EXTENT)):
+            if int in kinds:
+                object.__setattr__(self, "shape", tuple(map(_known_dim, shape)))
+            sizes: Iterable[int] = shape
+        else:
+            object.__setattr__(self, "shape", _shape(shape))
+            sizes = (d for d in self.shape if not is_open(d))
         if len(self.shape) > MAX_RANK:
             raise TypeInferenceError(
                 f"a tensor of {len(self.shape)} axes: at most {MAX_RANK} are possible"
             )
-        if prod(d for d in self.shape if not is_open(d)) > MAX_EXTENT:
+        if prod(sizes) > MAX_EXTENT:
             raise TypeInferenceError(
                 f"{self.shape} is not a shape: it has more elements than any memory"
             )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from slipway.errors import SlipwayError, TypeInferenceError
@@ -48,16 +49,38 @@ NEW_SIGNATURE = frozenset(
 SAMPLE = 4096  # elements of a constant that tell whether somebody wrote to it
 
 
-Known = dict[int, tuple[Expr, Type | None]]
+@dataclass(frozen=True)
+class Sound:
+    """A function without a fault: what can change while it is the same object, and what to ask.
 
-
-def graph_faults(module: IRModule, known: Known | None = None) -> list[str]:
-    """Return what is wrong in the graphs of `module`, one line each.
-
-    `known` holds expressions, by id, that were found right, with their types; it is added to.  They
-    are immutable, so that what one pass leaves as it was is not inferred again after it.
+    Types are written in place, and a name may come to mean another function of the module.
     """
-    checker = _Checker(module, {} if known is None else known)
+
+    root: Function
+    typed: tuple[tuple[Expr, Type | None], ...]
+    calls: tuple[Call, ...]  # of functions of the module
+    bodies: tuple[tuple[Function, Call], ...]  # among the attributes of calls
+    constants: tuple[Constant, ...]
+
+    def is_as_it_was(self) -> bool:
+        """Return whether every expression has the type that it was found to have."""
+        return all(expr.type is found for expr, found in self.typed)
+
+
+class KnownSound:
+    """What was found right, by id: expressions with their types, and whole functions.
+
+    They are immutable, so that what one pass leaves as it was is not looked at again after it.
+    """
+
+    def __init__(self) -> None:
+        self.typed: dict[int, tuple[Expr, Type | None]] = {}
+        self.functions: dict[int, Sound] = {}
+
+
+def graph_faults(module: IRModule, known: KnownSound | None = None) -> list[str]:
+    """Return what is wrong in the graphs of `module`, one line each; `known` is added to."""
+    checker = _Checker(module, KnownSound() if known is None else known)
     for name, function in module.items():
         if isinstance(function, Function):
             checker.closed(function, f"function {name!r}")
@@ -68,7 +91,7 @@ class GraphLaws:
     """The laws of a module, in the form in which `transform.verify` asks for them."""
 
     def __init__(self) -> None:
-        self.known: Known = {}
+        self.known = KnownSound()
         self.prints: dict[int, tuple[Constant, int]] = {}
 
     def given(self, node: Node) -> list[str]:
@@ -79,7 +102,7 @@ class GraphLaws:
     def before(self, node: Node) -> object:
         """Return the module, with its constants' fingerprints taken."""
         assert isinstance(node, IRModule)
-        for constant in _constants(node):
+        for constant in self._constants(node):
             if id(constant) not in self.prints:
                 self.prints[id(constant)] = constant, fingerprint(constant)
         return node
@@ -93,10 +116,18 @@ class GraphLaws:
             return faults
         faults = [
             f"it wrote into a constant of type {constant.type}, which other graphs may share"
-            for constant in _constants(before)
+            for constant in self._constants(before)
             if fingerprint(constant) != self.prints[id(constant)][1]
         ]
         return faults + ([] if step.by_user else _broken_promises(step.name, before, node))
+
+    def _constants(self, module: IRModule) -> list[Constant]:
+        """Return the constants of a module's functions, as far as they were found right."""
+        found: dict[int, Constant] = {}
+        for _, function in module.items():
+            sound = self.known.functions.get(id(function))
+            found.update((id(c), c) for c in (() if sound is None else sound.constants))
+        return list(found.values())
 
 
 def _stays(before: Any, after: Any) -> bool:
@@ -132,11 +163,6 @@ def _broken_promises(name: str, before: IRModule, after: IRModule) -> list[str]:
     return faults
 
 
-def _constants(module: IRModule) -> list[Constant]:
-    roots: list[Expr] = [f for _, f in module.items() if isinstance(f, Function)]
-    return [e for e in post_order_by(roots, children) if isinstance(e, Constant)]
-
-
 def fingerprint(constant: Constant) -> int:
     """Return a number that tells the values of two arrays apart, from a sample of large ones."""
     flat = constant.array.reshape(-1)
@@ -145,7 +171,7 @@ def fingerprint(constant: Constant) -> int:
 
 
 class _Checker:
-    def __init__(self, module: IRModule, known: Known) -> None:
+    def __init__(self, module: IRModule, known: KnownSound) -> None:
         self.module = module
         self.known = known
         self.faults: list[str] = []
@@ -157,26 +183,44 @@ class _Checker:
 
     def closed(self, root: Function, what: str) -> None:
         """Check a function that uses no variable but its own."""
+        sound = self.known.functions.get(id(root))
+        count = len(self.faults)
+        if sound is None or not sound.is_as_it_was():
+            sound = self._looked_through(root, what)
+        for call in sound.calls:
+            self._reference(call)
+        for body, call in sound.bodies:
+            self.closed(body, f"the body of {_named(call)}")
+        if len(self.faults) == count:
+            self.known.functions[id(root)] = sound
+
+    def _looked_through(self, root: Function, what: str) -> Sound:
+        """Check what is in a function, and return it."""
         roots: list[Expr] = [root]
         order = [e for e in post_order_by(roots, self._below) if id(e) not in self.broken]
         if id(root) in self.broken:
-            return
+            return Sound(root, (), (), (), ())
         self._scopes(root, order, what)
+        calls, bodies, constants = [], [], []
         for expr in order:
             if not self._is_known(expr):
                 count = len(self.faults)
                 self._types(expr)
                 if len(self.faults) == count:
-                    self.known[id(expr)] = expr, expr.type
+                    self.known.typed[id(expr)] = expr, expr.type
             if isinstance(expr, Call):
-                self._reference(expr)
-                for body in _inner_functions(expr):
-                    self.closed(body, f"the body of {_named(expr)}")
+                if isinstance(expr.op, GlobalVar):
+                    calls.append(expr)
+                bodies += [(body, expr) for body in _inner_functions(expr)]
+            elif isinstance(expr, Constant):
+                constants.append(expr)
             elif isinstance(expr, Function) and is_primitive(expr) and expr is not root:
                 self._kernel(expr)
+        typed = tuple((expr, expr.type) for expr in order)
+        return Sound(root, typed, tuple(calls), tuple(bodies), tuple(constants))
 
     def _is_known(self, expr: Expr) -> bool:
-        known = self.known.get(id(expr))
+        known = self.known.typed.get(id(expr))
         return known is not None and known[1] is expr.type
 
     def _below(self, expr: Expr) -> tuple[Expr, ...]:
@@ -267,8 +311,7 @@ class _Checker:
         return len(self.faults) == count
 
     def _reference(self, call: Call) -> None:
-        if not isinstance(call.op, GlobalVar):
-            return
+        assert isinstance(call.op, GlobalVar)
         name = call.op.name
         if name not in self.module:
             self.fault(f"a call refers to @{name}, which is no function of the module")

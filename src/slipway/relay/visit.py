@@ -25,6 +25,12 @@ def children(expr: Any) -> tuple[Expr, ...]:
 
     A called Function is a child of its Call; operators and module functions are not.
     """
+    kind = type(expr)  # most are of these three, and most passes walk over all of them
+    if kind is Call:
+        op = expr.op
+        return expr.args if type(op) is Op or not isinstance(op, Expr) else (op, *expr.args)
+    if kind is Var or kind is Constant:
+        return ()
     match expr:
         case Call():
             return (expr.op, *expr.args) if _is_local(expr.op) else expr.args

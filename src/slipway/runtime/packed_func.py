@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, overload
 
 import numpy as np
@@ -160,6 +162,9 @@ def _as_argument(value: Any) -> Any:
     return to_ffi_function(value)
 
 
+_REPLACES: ContextVar[bool] = ContextVar("functions are replaced", default=False)
+
+
 @overload
 def register_func(
     func_name: str, f: None = None, override: bool = False
@@ -197,12 +202,23 @@ def register_func(
         raise ArgumentTypeError(f"register_func({name!r}): {f!r} is no function")
     if f is None:
         return lambda function: register_func(name, function, override)
+    override = override or _REPLACES.get()
     if not override and tvm_ffi().get_global_func(name, allow_missing=True) is not None:
         raise ArgumentValueError(
             f"the global function {name!r} is registered already; pass override=True to replace it."
         )
     tvm_ffi().register_global_func(name, to_ffi_function(f), override=override)
     return f
+
+
+@contextmanager
+def replacing_functions() -> Iterator[None]:
+    """Let `register_func` replace in the block: what runs again, as an initializer does."""
+    token = _REPLACES.set(True)
+    try:
+        yield
+    finally:
+        _REPLACES.reset(token)
 
 
 # Functions that the C runtime offers by name, here and to RPC sessions.

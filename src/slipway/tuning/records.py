@@ -30,3 +30,12 @@ def write_choices(path: Path, choices: Iterable[Choice]) -> Path:
     records = [record_of(*choice) for choice in choices if choice[1].strategy != AS_IT_IS]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
+
+
+class RunSeconds(float):
+    """The seconds of a run; classic scripts read them as `record.run_secs[0].value`."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self)

@@ -5,6 +5,7 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay
+from slipway.errors import OpNotImplemented
 from slipway.runtime import cpu
 from slipway.runtime.graph import graph_executor
 
@@ -204,3 +205,24 @@ def test_a_position_that_is_nan_is_the_first(method, padding):
     x = np.arange(1, 13, dtype="float32").reshape(1, 1, 3, 4)
     sampled = node("GridSample", ["x", "grid"], ["y"], mode=method, padding_mode=padding)
     check([sampled], {"x": x, "grid": grid}, ["y"], opset=20)
+
+
+@pytest.mark.parametrize("shape", [(6,), (4, 5), (2, 3, 7), (2, 2, 3, 2, 3)])
+@pytest.mark.parametrize("axes", [(), (0, 1, 2, 3)])
+def test_mean_variance_of_axes_that_the_data_has(shape, axes):
+    """The default is of images (N, C, H, W); of sounds and rows there are the first of these."""
+    x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+    attrs = {"axes": axes} if axes else {}
+    proto = model(
+        [node("MeanVarianceNormalization", ["x"], ["y"], **attrs)], {"x": ("float32", shape)}, ["y"]
+    )
+    (found,) = compiled(proto, "llvm", {"x": x})
+    peer = onnxruntime.InferenceSession(proto.SerializeToString())
+    np.testing.assert_allclose(found, peer.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+def test_mean_variance_of_no_axis_is_refused():
+    norm = node("MeanVarianceNormalization", ["x"], ["y"], axes=[2])
+    proto = model([norm], {"x": ("float32", (3, 4))}, ["y"])
+    with pytest.raises(OpNotImplemented, match=r"its axes \(2,\) are none of"):
+        relay.frontend.from_onnx(proto)

@@ -12,7 +12,6 @@ pytest.importorskip("tokenizers")
 from served import Saying, ask, letters
 from tests.llm.test_network import source
 
-from slipway.llm.embedding import embed
 from slipway.llm.model import LanguageModel, compile_model
 from slipway.llm.serving.server import application
 from slipway.runtime import cpu
@@ -44,7 +43,7 @@ def test_each_text_has_its_vector(app, model):
     for one, text in zip(body["data"], ("one text", "ü"), strict=False):
         np.testing.assert_allclose(one["embedding"], model.embed(text), rtol=1e-6)
         assert np.linalg.norm(one["embedding"]) == pytest.approx(1)
-    np.testing.assert_allclose(body["data"][2]["embedding"], embed(model, [1, 2]), rtol=1e-6)
+    np.testing.assert_allclose(body["data"][2]["embedding"], model.embed_tokens([1, 2]), rtol=1e-6)
 
 
 def test_bytes_and_fewer_dimensions(app):

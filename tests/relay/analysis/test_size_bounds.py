@@ -42,7 +42,12 @@ def in_halves(sides):
     return relay.cast(relay.cast(sides, "float16") * const(np.float16(0.3)), "float32")
 
 
-@pytest.mark.parametrize("make", [to_a_size, by_steps, chosen, in_halves])
+def moved(sides):
+    exchanged = relay.take(relay.sqrt(sides), const(np.array([1, 0])))
+    return relay.squeeze(relay.transpose(relay.expand_dims(exchanged, 1), (1, 0)), [0])
+
+
+@pytest.mark.parametrize("make", [to_a_size, by_steps, chosen, in_halves, moved])
 def test_every_value_lies_between_the_ends(make):
     sizes = SizeValues()
     x = relay.var("x", shape=(1, 2, H, W))

@@ -11,7 +11,7 @@ import pytest
 from slipway.errors import SlipwayError
 from slipway.rpc.farm.commands import Command, read_commands, run_command
 from slipway.rpc.farm.devices import BUSY, FREE
-from slipway.rpc.farm.remarks import Remarks, tags_of
+from slipway.rpc.farm.remarks import Remarks, tags_of, until_text
 from slipway.rpc.farm.state import Farm
 from slipway.rpc.farm.store import POINTS, Store
 from slipway.rpc.farm.view import devices_of, snapshot, take_sample, why_not
@@ -228,3 +228,12 @@ def test_a_history_that_nobody_closed_is_closed_with_its_last_reference(tmp_path
     del store
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("select 1")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "length"),
+    [(-5, "0 min"), (1, "1 min"), (119, "119 min"), (120, "2 h 0 min"), (150, "2 h 30 min")],
+)
+def test_an_end_says_how_long_it_is_from_now(monkeypatch, minutes, length):
+    monkeypatch.setattr(time, "time", lambda: 1_000_000.0)
+    assert until_text(1_000_000.0 + 60 * minutes).endswith(f"(in {length})")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.errors import ArgumentValueError
-from slipway.llm.embedding import embed, unit
+from slipway.llm.embedding import unit
 from slipway.llm.model import LanguageModel
 from slipway.llm.serving.requests import named_model, texts_of, whole
 
@@ -48,7 +48,7 @@ class VectorRequest:
 
     def vector(self, number: int) -> dict[str, Any]:
         """Return the vector of a text, in OpenAI's form."""
-        made = embed(self.model, self.texts[number])
+        made = self.model.embed_tokens(self.texts[number])
         if self.dimensions is not None and self.dimensions < len(made):
             made = made[: self.dimensions]
             made = unit(made) if self.model.description.normalised else made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from slipway.arguments import COMMON, explain_all
 from slipway.errors import ArgumentValueError
@@ -19,10 +19,14 @@ from slipway.meta_schedule.runner.artifact import (
     RunnerFuture,
     RunnerInput,
     RunnerResult,
+    futures_of,
     run_on,
 )
 from slipway.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
+from slipway.meta_schedule.runner.local_runner import LocalSteps
+from slipway.meta_schedule.runner.rpc_runner import RemoteSteps, Step
 from slipway.rpc.client import RPCSession
+from slipway.runtime.packed_func import replacing_functions
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import TrackerRunner
 
@@ -40,21 +44,26 @@ class _Initialized:
     def __post_init__(self) -> None:
         """Call the initializer."""
         if self.initializer is not None:
-            self.initializer()
+            with replacing_functions():
+                self.initializer()
 
 
 @dataclass(frozen=True)
 class LocalRunner(_Initialized, Runner):
     """Measures on this machine, in a process that a candidate may crash.
 
-    `initializer` is called once, here, and may register functions; `cooldown_sec` and
-    `alloc_repeat` are kept for scripts that read them.
+    `initializer` is called once, here, and may register functions; `cooldown_sec` is kept for
+    scripts that read it.  Functions in place of the steps of a run (`local_runner`) have it run in
+    this process, and give times alone, as a `PyRunner` does.
     """
 
     timeout_sec: float = 30.0
     evaluator_config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     cooldown_sec: float = 0.0
     alloc_repeat: int = 1
+    f_alloc_argument: Step | str | None = field(default=None, compare=False)
+    f_run_evaluator: Step | str | None = field(default=None, compare=False)
+    f_cleanup: Step | str | None = field(default=None, compare=False)
     initializer: Callable[[], object] | None = field(default=None, compare=False)
 
     def _here(self) -> _Here:
@@ -80,14 +89,28 @@ class LocalRunner(_Initialized, Runner):
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """Measure libraries, each when its result is wanted."""
-        return run_on(self.open, runner_inputs, self.evaluator_config, "LocalRunner")
+        steps = self.steps
+        if not steps:
+            return run_on(self.open, runner_inputs, self.evaluator_config, "LocalRunner")
+
+        def seconds(one: RunnerInput) -> list[float]:
+            config, repeats = self.evaluator_config, self.alloc_repeat
+            return steps.seconds(one, config, repeats, self.timeout_sec)
+
+        return futures_of(seconds, runner_inputs, "LocalRunner")
+
+    @property
+    def steps(self) -> LocalSteps:
+        """The script's functions."""
+        return LocalSteps(self.f_alloc_argument, self.f_run_evaluator, self.f_cleanup)
 
 
 @dataclass(frozen=True)
 class RPCRunner(_Initialized, Runner):
     """Measures on devices that a tracker hands out: `max_workers` at once, None: all free ones.
 
-    `initializer` is called once, here; `cooldown_sec` and `alloc_repeat` are kept for scripts.
+    `initializer` is called once, here; `cooldown_sec` is kept for scripts.  With functions in place
+    of the steps of a run (`rpc_runner`) it gives times alone, as a `PyRunner` does.
     """
 
     rpc_config: RPCConfig = field(default_factory=RPCConfig)
@@ -95,6 +118,11 @@ class RPCRunner(_Initialized, Runner):
     max_workers: int | None = None
     cooldown_sec: float = 0.0
     alloc_repeat: int = 1
+    f_create_session: Step | str | None = field(default=None, compare=False)
+    f_upload_module: Step | str | None = field(default=None, compare=False)
+    f_alloc_argument: Step | str | None = field(default=None, compare=False)
+    f_run_evaluator: Step | str | None = field(default=None, compare=False)
+    f_cleanup: Step | str | None = field(default=None, compare=False)
     initializer: Callable[[], object] | None = field(default=None, compare=False)
 
     def _tracker(self) -> TrackerRunner:
@@ -128,7 +156,27 @@ class RPCRunner(_Initialized, Runner):
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """Measure libraries, each when its result is wanted."""
-        return run_on(self.open, runner_inputs, self.evaluator_config, "RPCRunner")
+        steps = self.steps
+        if not steps:
+            return run_on(self.open, runner_inputs, self.evaluator_config, "RPCRunner")
+
+        def seconds(one: RunnerInput) -> list[float]:
+            return steps.seconds(one, self.rpc_config, self.evaluator_config, self.alloc_repeat)
+
+        return futures_of(seconds, runner_inputs, "RPCRunner")
+
+    @property
+    def steps(self) -> RemoteSteps:
+        """The script's functions."""
+        return RemoteSteps(
+            self.f_create_session, self.f_upload_module, self.f_alloc_argument,
+            self.f_run_evaluator, self.f_cleanup,
+        )  # fmt: skip
+
+
+def gives_times_alone(runner: object) -> TypeGuard[Runner]:
+    """Return whether a runner measures by itself, and has no session with results."""
+    return isinstance(runner, PyRunner) or bool(getattr(runner, "steps", None))
 
 
 def create(kind: object = "local", *args: Any, **kwargs: Any) -> Runner:

@@ -36,6 +36,10 @@ class RunnerResult:
     error_msg: str | None = None
 
 
+class RunTimeoutError(TimeoutError):
+    """A run that took longer than its runner's limit, which it tells."""
+
+
 class RunnerFuture(Described):
     """What a run gives: the functions say whether it has ended, and the result."""
 
@@ -82,6 +86,11 @@ class PyRunner(Runner):
     """A runner of a script's own: it has `run(runner_inputs)`."""
 
 
+def device_kind(name: str) -> str:
+    """Return the device type that a script names, perhaps by the target's kind."""
+    return _KINDS.get(name, name)
+
+
 def run_on(
     open_session: Callable[[], RPCSession],
     runner_inputs: Sequence[RunnerInput],
@@ -90,12 +99,24 @@ def run_on(
 ) -> list[RunnerFuture]:
     """Return what measures each library, on a session of its own, when it is asked."""
 
+    def seconds(one: RunnerInput) -> list[float]:
+        with open_session() as session:
+            return _seconds(session, one, config)
+
+    return futures_of(seconds, runner_inputs, name)
+
+
+def futures_of(
+    seconds: Callable[[RunnerInput], list[float]], runner_inputs: Sequence[RunnerInput], name: str
+) -> list[RunnerFuture]:
+    """Return what measures each library by a function, when it is asked."""
+
     def future(one: RunnerInput) -> RunnerFuture:
         known: list[RunnerResult] = []
 
         def result() -> RunnerResult:
             if not known:
-                known.append(_measured(open_session, one, config, name))
+                known.append(_measured(seconds, one, name))
             return known[0]
 
         return RunnerFuture(lambda: bool(result()), result)
@@ -104,11 +125,12 @@ def run_on(
 
 
 def _measured(
-    open_session: Callable[[], RPCSession], one: RunnerInput, config: EvaluatorConfig, name: str
+    seconds: Callable[[RunnerInput], list[float]], one: RunnerInput, name: str
 ) -> RunnerResult:
     try:
-        with open_session() as session:
-            return RunnerResult(_seconds(session, one, config), None)
+        return RunnerResult(seconds(one), None)
+    except RunTimeoutError as error:
+        return RunnerResult(None, f"{name}: Timeout, killed after {error} seconds")
     except Exception as error:  # what a device, a library or its numbers may do
         text = f"{name}: An exception occurred\n{type(error).__name__}: {error}"
         return RunnerResult(None, text)
@@ -118,7 +140,7 @@ def _seconds(session: RPCSession, one: RunnerInput, config: EvaluatorConfig) -> 
     path = Path(one.artifact_path)
     session.upload(str(path))
     library = session.load_module(path.name)
-    device = session.device(_KINDS.get(one.device_type, one.device_type))
+    device = session.device(device_kind(one.device_type))
     arguments: list[Any] = []
     for number, (dtype, shape) in enumerate(one.args_info):
         values = random_array(TensorType(tuple(shape), dtype), number)

@@ -14,7 +14,8 @@ from slipway.errors import NotAvailableError, SlipwayError, TuningError
 from slipway.ir.function import IRModule
 from slipway.meta_schedule.arg_info import TensorInfo
 from slipway.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
-from slipway.meta_schedule.runner.artifact import ENTRY, PyRunner, RunnerInput, RunnerResult
+from slipway.meta_schedule.runner.artifact import ENTRY, Runner, RunnerInput, RunnerResult
+from slipway.meta_schedule.utils import remove_build_dir
 from slipway.relay.types import TensorType
 from slipway.runtime.devices import Device
 from slipway.target import Target
@@ -24,8 +25,6 @@ from slipway.tuning.builders import BuiltBatch, InLibrary
 from slipway.tuning.measure import Bench, Decision, Measured, Subject, error_text, scored
 from slipway.tuning.runner import LocalRunner
 from slipway.tuning.space import Candidate
-
-BUILT = "slipway-built-"  # folders of libraries that a LocalBuilder made
 
 
 class Modular(Subject, Protocol):
@@ -81,15 +80,9 @@ class OwnBuilder(EngineBuilder):
                 self._number += 1
                 taken = path.with_name(f"own_{self._number}_{path.stem}{made.suffix}")
                 shutil.copyfile(made, taken)
-                remove_built(made)
+                remove_build_dir(str(made))
                 batch.functions[candidate] = InLibrary(taken, ENTRY)
         return batch
-
-
-def remove_built(path: Path) -> None:
-    """Delete a library of a LocalBuilder's, with its folder; what a script wrote is its own."""
-    if path.parent.name.startswith(BUILT):
-        shutil.rmtree(path.parent, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ class TimedBench(Bench):
         task: Decision,
         subject: Modular,
         checked: Subject,
-        runner: PyRunner,
+        runner: Runner,
         folder: Path,
         builder: Builder | None = None,
     ) -> None:
@@ -169,7 +162,7 @@ class TimedBench(Bench):
             }
         finally:
             for path in libraries.values():
-                remove_built(Path(path))
+                remove_build_dir(path)
 
 
 def _info(type_: TensorType) -> TensorInfo:

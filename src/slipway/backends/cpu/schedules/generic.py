@@ -276,7 +276,8 @@ def parallel_outer(stage: te.Stage, loops: Sequence[Loop], total: int, each: int
     """Run the outer loops in parallel, in tasks of `each` elements; return those inside.
 
     As few loops are fused as make enough tasks: taking indices apart takes divisions.  Those by an
-    open size are no multiplications, so that tasks several times as long are enough there.
+    open size are no multiplications, so that tasks several times as long are enough there; and
+    where there would be some, parts of the longest loop are the tasks, with the others inside.
     """
     wanted = max(1, total // each)
     if any(is_open(loop.extent) for loop in loops[1:]):
@@ -284,6 +285,8 @@ def parallel_outer(stage: te.Stage, loops: Sequence[Loop], total: int, each: int
     count = 1
     while count < len(loops) and usual(prod(loop.extent for loop in loops[:count])) < wanted:
         count += 1
+    if any(is_open(loop.extent) for loop in loops[1:count]):
+        return _parallel_parts(stage, loops[:count], loops[count:], wanted)
     fused = fuse(stage, loops[:count])
     steps = usual(fused.extent)
     per_step = max(1, total // steps)
@@ -293,6 +296,22 @@ def parallel_outer(stage: te.Stage, loops: Sequence[Loop], total: int, each: int
         fused, step = split(stage, fused, factor)
         inside.insert(0, step)
     stage.parallel(fused.axis)
+    return inside
+
+
+def _parallel_parts(
+    stage: te.Stage, outer: Sequence[Loop], inner: Sequence[Loop], wanted: int
+) -> list[Loop]:
+    """Run parts of the longest of the `outer` loops in parallel; return the loops inside."""
+    at = max(range(len(outer)), key=lambda i: usual(outer[i].extent))
+    longest = outer[at]
+    factor = largest_divisor(longest.extent, max(1, usual(longest.extent) // wanted))
+    part, inside = longest, [*outer[:at], *outer[at + 1 :], *inner]
+    if factor > 1:
+        part, step = split(stage, longest, factor)
+        inside = [*outer[:at], step, *outer[at + 1 :], *inner]
+    stage.reorder(part.axis, *(loop.axis for loop in inside[: len(inside) - len(inner)]))
+    stage.parallel(part.axis)
     return inside
 
 

@@ -69,8 +69,8 @@ def _kernel(name: str, function: Function, layer: Layer, *, by_line: bool) -> Li
         if by_line:
             sums = line.sums_of(weight, constants.bias, constants.multiplier, constants.shift)
         if of_row:
-            weight = weight.reshape(rows, -1, weight.shape[-1])
-            weight = np.pad(weight, ((0, 0), (0, of_row - weight.shape[1]), (0, 0)))
+            apart = weight.reshape(rows, -1, weight.shape[-1])
+            weight = np.pad(apart, ((0, 0), (0, of_row - apart.shape[1]), (0, 0)))
         folded = fold(replace(constants, weight=weight.reshape(-1, weight.shape[-1])))
         if folded is None:
             return None

@@ -56,10 +56,10 @@ def wanted_kernels(
     op = getattr(call.op, "name", "")
     problem = Problem(WRITTEN + op, call.attrs, types, (call.checked_type,), target)
     every = [*kernels, *others]
+    families = [*dict.fromkeys(k.family for k in every), LOOPS]
     met = _MET.get()
     if met is not None:
-        families = dict.fromkeys(k.family for k in every)
-        met.append(WrittenProblem(problem, (*families, LOOPS)))
+        met.append(WrittenProblem(problem, tuple(families)))
     wish = forced_for(problem)
     if wish is None:
         return list(kernels)
@@ -67,9 +67,8 @@ def wanted_kernels(
         return []
     found = [k for k in every if k.family == wish.strategy]
     if not found:
-        known = [*dict.fromkeys(k.family for k in every), LOOPS]
         raise ScheduleError(
             f"no kernel of the family {wish.strategy!r} computes this {op} on {target}."
-            f"{did_you_mean(wish.strategy, known)} These do: {', '.join(known)}"
+            f"{did_you_mean(wish.strategy, families)} These do: {', '.join(families)}"
         )
     return [*found, *(k for k in kernels if k not in found)]

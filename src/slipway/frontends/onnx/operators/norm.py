@@ -132,8 +132,11 @@ def lp_norm(node: NodeView) -> Any:
 
 @converter("MeanVarianceNormalization")
 def mean_variance_norm(node: NodeView) -> Any:
-    """(x - mean) / (standard deviation + 1e-9)."""
-    x, axes = node.input(0), tuple(node.attr("axes", (0, 2, 3)))
+    """(x - mean) / (standard deviation + 1e-9); axes that the data has not are left out."""
+    x, given = node.input(0), tuple(node.attr("axes", (0, 2, 3)))
+    axes = tuple(axis for axis in given if axis < node.rank())
+    if not axes:
+        raise node.unsupported(f"its axes {given} are none of {node.type()}")
     centred = relay.subtract(x, relay.mean(x, axes, keepdims=True))
     spread = relay.mean(relay.multiply(centred, centred), axes, keepdims=True)
     return relay.divide(centred, relay.add(relay.sqrt(spread), node.like(1e-9)))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.ir import expr as E
 from slipway.ir.node import node
 from slipway.relay import op_registry
 from slipway.relay.dims import is_open, size_of
@@ -22,7 +21,7 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_float, of_elements
 from slipway.relay.ops.tensor import small_types
-from slipway.relay.ops.tensor.tensors import number, te
+from slipway.relay.ops.tensor.tensors import NamedSteps, number, te
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -111,7 +110,8 @@ class TeArithmetic:
         t = te()
         self.floor, self.rint = t.floor, t.nearbyint
         self.minimum, self.maximum, self.where, self.abs = t.min, t.max, t.select, t.abs
-        self._names: list[tuple[Any, Any]] = []
+        steps = NamedSteps()
+        self.named, self.with_names = steps.name, steps.around
 
     def number(self, value: float) -> Any:
         """A constant."""
@@ -130,19 +130,6 @@ class TeArithmetic:
     def both(a: Any, b: Any) -> Any:
         """Whether both hold."""
         return te().all(a, b)
-
-    def named(self, value: Any) -> Any:
-        """A variable for a value with several uses: in C each of them would spell it out again."""
-        variable = E.Var(f"step{len(self._names)}", value.dtype)
-        self._names.append((variable, value))
-        return variable
-
-    def with_names(self, value: Any) -> Any:
-        """`value`, in which the variables of `named` have their meaning."""
-        for variable, meaning in reversed(self._names):
-            value = E.Let(variable, meaning, value)
-        self._names.clear()
-        return value
 
 
 def elements(m: Any, size: Any, less: float = 0.0, times: float = 1.0) -> Any:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.ir import expr as E
 from slipway.relay import quantization as rule
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import OpDefinition, OpPattern, register_op
@@ -19,7 +18,7 @@ from slipway.relay.ops.qnn.rescale import (
     rounding_divide_by_power_of_two,
     saturating_shift_left,
 )
-from slipway.relay.ops.tensor.tensors import elementwise, te
+from slipway.relay.ops.tensor.tensors import NamedSteps, elementwise, te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -45,23 +44,14 @@ def _multiplier(value: Array) -> Any:
     normal, shift = _normalized(value)
     half = rounding_divide_by_power_of_two(normal >> _const(1), _const(1))
     x = _const(1 << 28)
-    # Names keep each step's value from being spelled out again in every use of it.
-    named: list[tuple[Any, Any]] = []
-
-    def name(value: Array) -> Any:
-        variable = E.Var(f"step{len(named)}", "int32")
-        named.append((variable, value))
-        return variable
-
-    half = name(half)
+    steps = NamedSteps()
+    half = steps.name(half)
     for _ in range(5):
         square = doubling_high_multiply(x, x)
         cube = saturating_shift_left(doubling_high_multiply(square, x), 6)
         grown = doubling_high_multiply(_const((1 << 28) + (1 << 27)), x)
-        x = name(saturating_shift_left(grown - doubling_high_multiply(half, cube), 3))
-    x = doubling_high_multiply(x, _const(HALF_SQRT_TWO))
-    for variable, meaning in reversed(named):
-        x = E.Let(variable, meaning, x)
+        x = steps.name(saturating_shift_left(grown - doubling_high_multiply(half, cube), 3))
+    x = steps.around(doubling_high_multiply(x, _const(HALF_SQRT_TWO)))
     x = x << te().max(_const(0) - shift, _const(0))
     return te().select(value <= _const(1), _const(rule.INT32_MAX), x)
 

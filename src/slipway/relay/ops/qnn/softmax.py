@@ -26,7 +26,7 @@ from slipway.relay.ops.qnn.rescale import (
     rounding_divide_by_power_of_two,
     saturating_shift_left,
 )
-from slipway.relay.ops.tensor.tensors import elementwise, read_broadcast, te
+from slipway.relay.ops.tensor.tensors import NamedSteps, elementwise, read_broadcast, te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -62,28 +62,18 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
         return te().const(value, "int32")
 
     def element(*i: PrimExpr) -> Any:
-        # Names keep each step's value from being spelled out again in every use of it.
-        named: list[tuple[Any, Any]] = []
-
-        def name(meaning: Any) -> Any:
-            variable = E.Var(f"step{len(named)}", "int32")
-            named.append((variable, meaning))
-            return variable
-
-        value = name(x(*i))
+        steps = NamedSteps()
+        value = steps.name(x(*i))
         # The top bit falls out of the shift: what stays is the fraction, in Q0.31.
         fraction = (value << te().clz(value)) & const(rule.INT32_MAX)
         total = fraction.astype("int64") + te().const(rule.INT32_MAX + 1, "int64")
-        half = name((total >> te().const(1, "int64")).astype("int32"))
+        half = steps.name((total >> te().const(1, "int64")).astype("int32"))
         slope = doubling_high_multiply(half, const(rule.NEWTON_SLOPE))
-        y = name(const(rule.NEWTON_CONSTANT) + slope)
+        y = steps.name(const(rule.NEWTON_CONSTANT) + slope)
         for _ in range(3):
             error = const(1 << 29) - doubling_high_multiply(half, y)
-            y = name(y + saturating_shift_left(doubling_high_multiply(y, error), 2))
-        result = saturating_shift_left(y, 1)
-        for variable, meaning in reversed(named):
-            result = E.Let(variable, meaning, result)
-        return result
+            y = steps.name(y + saturating_shift_left(doubling_high_multiply(y, error), 2))
+        return steps.around(saturating_shift_left(y, 1))
 
     return [elementwise("T_reciprocal", x.shape, element)]
 

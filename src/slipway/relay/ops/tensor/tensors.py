@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from slipway.ir import expr as E
 from slipway.relay.dims import SymbolDim, is_open, size_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,26 @@ def te() -> Any:
     import slipway.te
 
     return slipway.te
+
+
+class NamedSteps:
+    """Names of values with several uses: without one each use spells the value out again."""
+
+    def __init__(self) -> None:
+        self._named: list[tuple[E.Var, Any]] = []
+
+    def name(self, value: Any) -> E.Var:
+        """Return a variable that has the value."""
+        variable = E.Var(f"step{len(self._named)}", value.dtype)
+        self._named.append((variable, value))
+        return variable
+
+    def around(self, value: Any) -> Any:
+        """Return a value in which the variables have their meaning; others begin anew."""
+        for variable, meaning in reversed(self._named):
+            value = E.Let(variable, meaning, value)
+        self._named.clear()
+        return value
 
 
 def wide(dtype: str) -> str:
