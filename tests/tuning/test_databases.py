@@ -238,14 +238,3 @@ def test_a_record_of_a_failure_is_kept_and_never_the_best(failed):
     workload = database.commit_workload(Product)
     (found,) = database.get_top_k(workload, 4)
     assert [s.value for s in found.run_secs] == [s.value for s in made.run_secs]
-
-
-def test_a_thread_begins_outside_of_all_databases_and_profilers():
-    database, profiler = ms.database.MemoryDatabase(), ms.Profiler()
-    with ThreadPoolExecutor(1) as pool, database, profiler:
-        elsewhere = pool.submit(lambda: (ms.database.Database.current(), ms.Profiler.current()))
-        assert elsewhere.result() == (None, None)
-        assert ms.database.Database.current() is database
-        assert ms.Profiler.current() is profiler
-    assert ms.database.Database.current() is None
-    assert ms.Profiler.current() is None
