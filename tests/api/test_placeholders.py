@@ -3,7 +3,7 @@
 import pytest
 
 import slipway as tvm
-from slipway import auto_scheduler, autotvm, meta_schedule
+from slipway import auto_scheduler, autotvm
 from slipway.errors import NotAvailableError
 
 
@@ -21,11 +21,6 @@ from slipway.errors import NotAvailableError
 def test_using_a_tuner_that_is_not_there_says_so(use):
     with pytest.raises(NotAvailableError, match=r"^tvm\.\w+.*this tuner is not there"):
         use()
-
-
-def test_what_meta_schedule_lacks_says_what_there_is():
-    with pytest.raises(NotAvailableError, match=r"MLPModel is not there: .*tune_tvm"):
-        meta_schedule.cost_model.MLPModel()
 
 
 def test_classic_errors_are_ours():
