@@ -109,6 +109,13 @@ class StateObject:
         return "\n".join(lines) + "\n"
 
 
+def _lengths_in(replay: Replay, older: Replay, lengths: Lengths) -> Lengths:
+    """Return lengths of the loops of `older` as those of the same loops of another replay."""
+    pairs = zip(older.axes, replay.axes, strict=True)
+    same = [pair for olds, news in pairs for pair in zip(olds, news, strict=True)]
+    return {new: lengths[old] for old, new in same if old in lengths}
+
+
 class State:
     """A schedule under construction, step by step (classic)."""
 
@@ -117,14 +124,13 @@ class State:
     }
 
     def __init__(self, state_object: StateObject | State, dag: ComputeDAG) -> None:
-        steps = (
-            state_object.transform_steps
-            if isinstance(state_object, StateObject)
-            else state_object.state_object.transform_steps
-        )
         self.compute_dag = dag
-        self._lengths: Lengths | None = getattr(state_object, "_lengths", None)
-        self._replay = dag.replay(steps)
+        self._replay = dag.replay(state_object.transform_steps)
+        self._lengths: Lengths | None = None
+        if lengths := state_object._lengths:
+            given = state_object
+            older = given._replay if isinstance(given, State) else given.replay
+            self._lengths = _lengths_in(self._replay, older, lengths)
         # Operations and loops of the states that this one is a copy of, and what they are here.
         self._same: dict[Any, Any] = {}
         if isinstance(state_object, State):
@@ -147,7 +153,10 @@ class State:
     @property
     def state_object(self) -> StateObject:
         """The steps so far."""
-        return StateObject(self.compute_dag, self._replay.steps, self._lengths)
+        made = StateObject(self.compute_dag, self._replay.steps)
+        if self._lengths:
+            made._lengths = _lengths_in(made.replay, self._replay, self._lengths)
+        return made
 
     @property
     def transform_steps(self) -> list[Step]:
