@@ -316,19 +316,17 @@ class Bounds:
             if not extent.is_const and extent.high < INF:
                 extent = an.constant(int(extent.high), extent.dtype)
             shape.append(an.to_expr(extent))
-        together = scope in ("", "global") and _is_of_open_sizes(shape, own)
-        strides = self._strides(stage, own if together else shape)
+        # What an extern operation calls takes its buffer as compact.
+        is_ours = scope in ("", "global") and isinstance(stage.op, ComputeOp)
+        together = is_ours and _is_of_open_sizes(shape, own)
+        strides: list[PrimExpr] = []  # compact
+        if together or stage.alignments:
+            strides = self._strides(stage, own if together else shape)
         buffer = decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, scope=scope)
         return TensorBuffer(buffer, mins)
 
     def _strides(self, stage: Stage, shape: list[PrimExpr]) -> list[PrimExpr]:
-        """Strides of rows as long as `shape` says, padded as storage_align asked.
-
-        Empty for a compact buffer.
-        """
-        is_open = any(ops.as_int(extent) is None for extent in shape)
-        if not (stage.alignments or is_open):
-            return []
+        """Return strides of rows as long as `shape` says, padded as storage_align asked."""
         strides: list[PrimExpr] = []
         step: PrimExpr = ops.const(1)
         for axis, extent in zip(reversed(stage.op.axis), reversed(shape), strict=True):
@@ -338,7 +336,7 @@ class Bounds:
                 factor, offset = wanted
                 if size is not None:
                     step = ops.const(size + (factor + offset - size % factor) % factor)
-                elif is_open:
+                else:
                     missing = factor + offset - ops.floormod(step, factor)
                     step = ops.add(step, ops.floormod(missing, factor))
             strides.append(step)
@@ -365,9 +363,6 @@ def _thread_of(loop: LeafLoop, axis: IterVar, stage: Stage) -> str:
     return ""
 
 
-__all__ = ["Any", "Bounds", "TensorBuffer"]
-
-
 _SPREAD_BYTES = 1 << 14  # of a buffer from which on it matters how much of it a run touches
 
 
@@ -384,3 +379,6 @@ def _is_of_open_sizes(shape: list[PrimExpr], own: list[PrimExpr]) -> bool:
         for node in walk(extent)
         if isinstance(node, Var)
     )
+
+
+__all__ = ["Any", "Bounds", "TensorBuffer"]
