@@ -169,8 +169,8 @@ class RPCRunner(_Initialized, Runner):
     def steps(self) -> RemoteSteps:
         """The script's functions."""
         return RemoteSteps(
-            self.f_create_session, self.f_upload_module, self.f_alloc_argument,
-            self.f_run_evaluator, self.f_cleanup,
+            self.f_alloc_argument, self.f_run_evaluator, self.f_cleanup,
+            self.f_create_session, self.f_upload_module,
         )  # fmt: skip
 
 

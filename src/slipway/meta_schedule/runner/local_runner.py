@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from slipway.meta_schedule.runner.artifact import RunnerInput, RunTimeoutError, device_kind
 from slipway.meta_schedule.runner.config import EvaluatorConfig
 from slipway.meta_schedule.runner.rpc_runner import (
     T_ARGUMENT_LIST,
-    Step,
+    RunSteps,
     filled,
 )
 from slipway.meta_schedule.runner.rpc_runner import default_run_evaluator as _evaluated
@@ -46,16 +45,8 @@ def default_cleanup() -> None:
     """Leave the library where it is: its folder is the builder's."""
 
 
-@dataclass(frozen=True)
-class LocalSteps:
-    """A script's functions in place of the steps."""
-
-    f_alloc_argument: Step | str | None = None
-    f_run_evaluator: Step | str | None = None
-    f_cleanup: Step | str | None = None
-
-    def __bool__(self) -> bool:
-        return any(step is not None for step in vars(self).values())
+class LocalSteps(RunSteps):
+    """Those of a run in a thread of this process."""
 
     def seconds(
         self, one: RunnerInput, evaluator: EvaluatorConfig, alloc_repeat: int, timeout_s: float

@@ -83,17 +83,23 @@ def filled(make: Step, args_info: Sequence[Any], alloc_repeat: int) -> list[T_AR
 
 
 @dataclass(frozen=True)
-class RemoteSteps:
-    """A script's functions in place of the steps."""
+class RunSteps:
+    """A script's functions in place of the steps of a run, here or on a device."""
 
-    f_create_session: Step | str | None = None
-    f_upload_module: Step | str | None = None
     f_alloc_argument: Step | str | None = None
     f_run_evaluator: Step | str | None = None
     f_cleanup: Step | str | None = None
 
     def __bool__(self) -> bool:
         return any(step is not None for step in vars(self).values())
+
+
+@dataclass(frozen=True)
+class RemoteSteps(RunSteps):
+    """Those of a run on a device, and what brings the library there."""
+
+    f_create_session: Step | str | None = None
+    f_upload_module: Step | str | None = None
 
     def seconds(
         self, one: RunnerInput, rpc: RPCConfig, evaluator: EvaluatorConfig, alloc_repeat: int
