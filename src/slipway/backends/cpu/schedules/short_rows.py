@@ -73,7 +73,7 @@ def short_row_lanes(
     narrow = widest_lanes(row, lanes)
     most = _MOST_SPREAD if narrow >= _FEWEST_SPREAD else 1
     if all(step in range(-1, most + 1) for step in steps):
-        # Loads, and as many shuffles; one where a vector is turned.
+        # Loads, and as many shuffles; one where a vector is reversed.
         spread = sum(2 * step - 2 if step > 0 else 1 for step in steps if step)
         found[narrow] = (-(-row // narrow) * (work + spread) + _STEP) / row
     return min(found, key=found.__getitem__)
